@@ -230,10 +230,10 @@ class _Block:
             if not is_application(value, np.sum) or self.counts.get(v) != 1 or len(value.args) != 1 or not isinstance(
                     value.args[0], Var):
                 continue
-            words = {k: getattr(a, "value", None) for k, a in value.kwargs}
-            dims, axes = value.args[0].fact.dims, words.get("axis")
-            if not set(words) <= {"axis", "keepdims"}:
+            words = axis_and_keepdims(value)
+            if words is None:
                 continue
+            dims, axes = value.args[0].fact.dims, words.get("axis")
             axes = range(len(dims)) if axes is None else (axes,) if type(axes) is int else axes
             lengths = [dims[k].normal() for k in axes]
             for w in term.below if len(lengths) == 1 else ():
@@ -500,6 +500,16 @@ def _is_float_number(v):
     return type(v.fact) is Array and not v.fact.dims and v.fact.kind in "fc" and v.kind != USER
 
 
+def axis_and_keepdims(value):
+    """The words of a reduction, its axis a number, a tuple of such, or None; None where there are others, or it is not
+    known what they say.
+    """
+    words = {k: a.value if isinstance(a, Const) else NotImplemented for k, a in value.kwargs}
+    axis, kept = words.get("axis"), words.get("keepdims", False)
+    known = axis is None or type(axis) is int or type(axis) is tuple and all(type(k) is int for k in axis)
+    return words if known and type(kept) is bool and set(words) <= {"axis", "keepdims"} else None
+
+
 # --- axes of length one ----------------------------------------------------------------------------------------------
 
 REDUCTIONS = {np.sum, np.mean, np.max, np.min, np.amax, np.amin, np.prod}
@@ -549,9 +559,8 @@ def _with_its_axes(value, index, fact):
     """The reduction of one axis that keeps it, or does not; None where the index asks for something else."""
     if value.function not in REDUCTIONS or len(value.args) != 1:
         return None
-    words = {k: getattr(a, "value", None) for k, a in value.kwargs}
-    axis, rank = words.get("axis"), value.args[0].fact.rank if isinstance(value.args[0], Var) else 0
-    if type(axis) is not int or not set(words) <= {"axis", "keepdims"}:
+    words, rank = axis_and_keepdims(value), value.args[0].fact.rank if isinstance(value.args[0], Var) else 0
+    if words is None or type(axis := words.get("axis")) is not int:
         return None
     undone = axes_undone(index, fact.dims)
     if undone is None:
@@ -660,13 +669,11 @@ class _Polynomials:
         return {frozenset((factor, -1) for factor, _ in m): 1 for m in _with_indices(self.atom(x), lambda k: k + shift)}
 
     def summed(self, value):
-        words = {k: getattr(a, "value", self) for k, a in value.kwargs}
-        if len(value.args) != 1 or not isinstance(value.args[0], Var) or not set(words) <= {"axis", "keepdims"}:
+        words = axis_and_keepdims(value)
+        if len(value.args) != 1 or not isinstance(value.args[0], Var) or words is None:
             raise _Unknown
         rank, axes = value.args[0].fact.rank, words.get("axis")
         axes = range(rank) if axes is None else (axes,) if type(axes) is int else axes
-        if not all(type(k) is int for k in axes):
-            raise _Unknown
         axes = sorted({k % rank for k in axes})
         total = self.of(value.args[0])
         for k in axes:

@@ -693,7 +693,8 @@ def _word(group, graph, stored, naming):
     """A name that says what the values of a group are, for one that would be t, z, x_1 or t_saved."""
     for m in group:                     # a store is called by what it stores
         if m.kind == SAVED and m.hint in ("t_saved", "z_saved") and isinstance(v := stored.get(m), Var | Apply):
-            found = word(graph.made.get(v) if isinstance(v, Var) else v, naming.names, "", isinstance(v, Var) and not v.fact.dims)
+            made, number = (graph.made.get(v), not v.fact.dims) if isinstance(v, Var) else (v, False)
+            found = word(made, naming.names, "", number)
             return found and f"{found}_saved"
     m = min(group, key=graph.order.get)
     made = graph.made.get(m)

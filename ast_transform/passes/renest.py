@@ -218,7 +218,7 @@ def _readable(steps, k, shown, counts):
         left -= found
         last = not left and not blocks(step)
         if not last and (not wanted.isdisjoint(_updated(step)) or any(
-                (v.hint, v.kind) in family and v.kind != TEMPORARY for v in _all_made(step))):
+                (v.hint, v.kind) in family and v.kind != TEMPORARY for v in all_made([step]))):
             return False
         if not left:
             return True

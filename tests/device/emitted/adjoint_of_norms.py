@@ -12,17 +12,15 @@ def norms_adjoint(x, out, dx, dout):
     for k in range(3):
         n = n + v[k] * v[k]
     # out[i] = math.sqrt(n)
-    dsqrt_n = dout[i]
+    dout_i = dout[i]
     dout[i] = 0.0
-    dn = dsqrt_n / (2 * math.sqrt(n))
+    dn = dout_i / (2 * math.sqrt(n))
     # for k in range(3):
     for at_0 in range(3):
         dv[at_0] = 0.0
     for k in range(2, -1, -1):
         # n += v[k] * v[k]
-        dv_1 = dn * v[k]
-        dv[k] += dv_1
-        dv[k] += dv_1
+        dv[k] += 2 * (dn * v[k])
     # for k in range(3):
     for k in range(2, -1, -1):
         # v[k] = x[i, k] + k

@@ -15,15 +15,15 @@ def pairs_adjoint(x, out, dx, dout, d_saved):
         dd = 0.0
         for c in range(2, -1, -1):
             sqrt_d = math.sqrt(d)
-            t = d * sqrt_d
+            prod_d = d * sqrt_d
             # out[i, c] += (x[j, c] - x[i, c]) / (d * math.sqrt(d))
-            dx_1 = dout[i, c] / t
-            t_1 = dx_1 * ((x[j, c] - x[i, c]) / t)
-            dd += -(t_1 * d / (2 * sqrt_d)) - t_1 * sqrt_d
+            dx_1 = dout[i, c] / prod_d
+            prod_dx_1 = dx_1 * ((x[j, c] - x[i, c]) / prod_d)
+            dd = dd - 0.5 * prod_dx_1 * d / sqrt_d - prod_dx_1 * sqrt_d
             cuda.atomic.add(dx, (i, c), -dx_1)
             cuda.atomic.add(dx, (j, c), dx_1)
         for c in range(2, -1, -1):
             # d += (x[i, c] - x[j, c]) ** 2
-            dx_2 = dd * (2 * (x[i, c] - x[j, c]))
-            cuda.atomic.add(dx, (j, c), -dx_2)
-            cuda.atomic.add(dx, (i, c), dx_2)
+            dx_1 = dd * (2 * (x[i, c] - x[j, c]))
+            cuda.atomic.add(dx, (j, c), -dx_1)
+            cuda.atomic.add(dx, (i, c), dx_1)

@@ -2,14 +2,14 @@ import numpy as np
 
 
 def grad_heat_energy(u, kappa, steps):
-    u_1 = u.copy()
+    u = u.copy()
     u_saved = np.empty((steps, u.shape[0]))
     for i in range(steps):
-        u_saved[i] = u_1
-        u_1[1:-1] += kappa * (u_1[2:] - 2 * u_1[1:-1] + u_1[:-2])
+        u_saved[i] = u
+        u[1:-1] += kappa * (u[2:] - 2 * u[1:-1] + u[:-2])
 
     # return np.sum(u**2)
-    du = 2 * u_1
+    du = 2 * u
     dkappa = 0.0
     for i in reversed(range(steps)):
         # u[1:-1] += kappa * (u[2:] - 2 * u[1:-1] + u[:-2])

@@ -16,11 +16,11 @@ def grad_network_loss(params, x, y):
     dparams = [(dW, db)]
     for W, b in reversed(params[:-1]):
         # x = np.tanh(x @ W + b)
-        dz_1 = dx * (1 - x * x)
-        db = np.sum(dz_1, axis=0)
+        prod_dx = dx * (1 - x * x)
+        db = np.sum(prod_dx, axis=0)
         x = x_saved.pop()
-        dW = x.T @ dz_1
-        dx = dz_1 @ W.T
+        dW = x.T @ prod_dx
+        dx = prod_dx @ W.T
         # for W, b in params[:-1]:
         dparams.insert(0, (dW, db))
     return dparams

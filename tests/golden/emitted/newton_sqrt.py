@@ -14,7 +14,7 @@ def grad_newton_sqrt(a):
         # x = 0.5 * (x + a / x)
         dt = 0.5 * dx
         x = x_saved.pop()
-        t = dt / x
-        da += t
-        dx = dt - t * (a / x)
+        ratio_x = dt / x
+        da += ratio_x
+        dx = dt - ratio_x * (a / x)
     return dx + da

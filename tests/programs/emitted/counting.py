@@ -11,15 +11,11 @@ def grad_counting(x):
         i = i + 1
         if i >= x.shape[0] or s > 3:
             break
-    t = i - 1
-    ds = x[t]
 
     # return s * x[i - 1]
     dx = np.zeros_like(x)
-    dx[t] = s
-    for i in reversed(range(passes)):
+    dx[i - 1] = s
+    for i_1 in reversed(range(passes)):
         # s += x[i] * x[i]
-        dx_1 = ds * x[i]
-        dx[i] += dx_1
-        dx[i] += dx_1
+        dx[i_1] += 2 * (x[i - 1] * x[i_1])
     return dx

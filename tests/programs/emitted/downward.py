@@ -2,9 +2,8 @@ import numpy as np
 
 
 def grad_downward(x, n):
-    t = n - 1
     passes = 0
-    for k in range(t, -1, -2):
+    for k in range(n - 1, -1, -2):
         passes += 1
         if x[k] < 0:
             break
@@ -14,7 +13,7 @@ def grad_downward(x, n):
     # for k in range(n - 1, -1, -2):
     dx = np.zeros_like(x)
     for i in reversed(range(passes)):
-        k = t - i * 2
+        k = n - 1 - i * 2
         if not x[k] < 0:
             # s += x[k] ** 3
             dx[k] += ds * (3 * x[k] ** 2)

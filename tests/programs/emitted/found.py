@@ -2,31 +2,24 @@ import numpy as np
 
 
 def grad_found(x, n):
-    t_saved = []
     passes_saved = []
     returned_saved = []
     returned = False
-    k = 0
-    while k < n:
-        t = 1 + k
-        t_saved_1 = []
+    passes = 0
+    for k in range(n):
+        passes += 1
         returned_1 = False
-        passes = 0
+        passes_1 = 0
         for j in range(n):
-            passes += 1
-            t_1 = x[j] > t
-            t_saved_1.append(t_1)
-            if t_1:
+            passes_1 += 1
+            if x[j] > 1 + k:
                 returned_1 = True
                 break
         returned_saved.append(returned_1)
-        passes_saved.append(passes)
-        t_saved.append(t_saved_1)
+        passes_saved.append(passes_1)
         if returned_1:
             returned = True
-            k = k + 1
             break
-        k = k + 1
 
     if returned:
         # for k in range(n):
@@ -39,21 +32,17 @@ def grad_found(x, n):
         dx[0] = x[1]
         dvalue = 0.0
     dvalue_1 = 0.0
-    while t_saved:
+    for k in reversed(range(passes)):
         returned = returned_saved.pop()
         # for j in range(n):
         if returned:
             dvalue_1 += dvalue
-        k = k - 1
         passes = passes_saved.pop()
-        t_saved_1 = t_saved.pop()
         for j in reversed(range(passes)):
-            t_2 = t_saved_1.pop()
-            if t_2:
-                x_1 = x[j]
+            if x[j] > 1 + k:
                 # return x[j] ** 2 * x[k]
-                dx[k] += dvalue_1 * x_1 ** 2
-                dx[j] += dvalue_1 * x[k] * (2 * x_1)
+                dx[k] += dvalue_1 * x[j] ** 2
+                dx[j] += dvalue_1 * x[k] * (2 * x[j])
                 dvalue_1 = 0.0
         dvalue = 0.0
     return dx

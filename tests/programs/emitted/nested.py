@@ -17,10 +17,9 @@ def grad_nested(x, n):
 
     # for i in range(n):
     dx = np.zeros_like(x)
-    dt = 1.0
     for i in reversed(range(n)):
         # t += s * s
-        ds = 2 * (dt * s_saved[i])
+        ds = 2 * s_saved[i]
         passes = passes_saved[i]
         for i_1 in reversed(range(passes)):
             j = i + i_1

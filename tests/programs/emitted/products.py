@@ -10,12 +10,10 @@ def grad_products(x, n):
 
     # for k in range(1, n):
     dx = np.zeros_like(x)
-    ds = 1.0
     for i in reversed(range(passes)):
         k = 1 + i
         if not x[k] < 0:
-            t = k - 1
             # s += x[k] * x[k - 1]
-            dx[t] = ds * x[k]
-            dx[k] += ds * x[t]
+            dx[k - 1] = x[k]
+            dx[k] += x[k - 1]
     return dx

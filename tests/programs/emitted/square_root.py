@@ -3,16 +3,13 @@ import numpy as np
 
 def grad_square_root(a, tolerance):
     x_saved = []
-    t_saved = []
     x = a
     returned = False
     for _ in range(50):
         x_saved.append(x)
         step = (x * x - a) / (2 * x)
         x = x - step
-        t = abs(step) < tolerance
-        t_saved.append(t)
-        if t:
+        if abs(step) < tolerance:
             returned = True
             break
 
@@ -25,16 +22,15 @@ def grad_square_root(a, tolerance):
         dx = 1.0
     da = 0.0
     while x_saved:
-        t_1 = t_saved.pop()
-        # if abs(step) < tolerance:
-        if t_1:
-            dx += dvalue
         x = x_saved.pop()
-        t_2 = 2 * x
+        prod_x = 2 * x
+        step = (x * x - a) / prod_x
+        # if abs(step) < tolerance:
+        if abs(step) < tolerance:
+            dx += dvalue
         # step = (x * x - a) / (2 * x)
-        t_3 = dx / t_2
-        step = (x * x - a) / t_2
-        da += t_3
-        dx += 2 * (t_3 * step) - 2 * (t_3 * x)
+        ratio_dx = dx / prod_x
+        da += ratio_dx
+        dx += 2 * (ratio_dx * step) - 2 * (ratio_dx * x)
         dvalue = 0.0
     return dx + da

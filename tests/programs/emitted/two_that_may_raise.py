@@ -34,7 +34,6 @@ def grad_two_that_may_raise(A, b):
         db = np.linalg.solve(L.T, dy)
         dL = -np.outer(db, y)
     # L = np.linalg.cholesky(A)
-    transpose_L = L.T
-    z = transpose_L @ dL
-    solve_transpose_L = np.linalg.solve(transpose_L, np.linalg.solve(transpose_L, np.tril(z) + np.tril(z, -1).T).T)
+    prod_L = L.T @ dL
+    solve_transpose_L = np.linalg.solve(L.T, np.linalg.solve(L.T, np.tril(prod_L) + np.tril(prod_L, -1).T).T)
     return (np.tril(solve_transpose_L) + np.tril(solve_transpose_L, -1)) / 2, db

@@ -2,31 +2,24 @@ import numpy as np
 
 
 def grad_two_ways_out(x, n):
-    t_saved = []
-    t_saved_1 = []
-    t_saved_2 = []
+    s_saved = []
     s = 0.0
     passes = 0
     for k in range(n):
         passes += 1
+        s_saved.append(s)
         if x[k] > 0:
             s = s + x[k] ** 2
-            t = s > 3
-            t_saved_2.append(t)
-            if t:
+            if s > 3:
                 s = s * 3
                 break
             s = s + x[k]
-            t_1 = s < -2
-            t_saved_1.append(t_1)
-            if t_1:
+            if s < -2:
                 break
             s = s * 1.5
         else:
             s = s - x[k] * x[0]
-            t_2 = s < -2
-            t_saved.append(t_2)
-            if t_2:
+            if s < -2:
                 break
             s = s * 1.5
 
@@ -34,14 +27,15 @@ def grad_two_ways_out(x, n):
     dx = np.zeros_like(x)
     ds = 1.0
     for k in reversed(range(passes)):
+        s = s_saved.pop()
         if x[k] > 0:
-            t_3 = t_saved_2.pop()
-            if t_3:
+            s = s + x[k] ** 2
+            if s > 3:
                 # s = s * 3
                 ds = 3 * ds
             else:
-                t_4 = t_saved_1.pop()
-                if not t_4:
+                s = s + x[k]
+                if not s < -2:
                     # s *= 1.5
                     ds = 1.5 * ds
                 # s += x[k]
@@ -49,8 +43,8 @@ def grad_two_ways_out(x, n):
             # s += x[k] ** 2
             dx[k] += ds * (2 * x[k])
         else:
-            t_5 = t_saved.pop()
-            if not t_5:
+            s = s - x[k] * x[0]
+            if not s < -2:
                 # s *= 1.5
                 ds = 1.5 * ds
             # s -= x[k] * x[0]

@@ -10,14 +10,11 @@ def grad_until_negative(x):
 
     # for v in x:
     dx = np.zeros_like(x)
-    ds = 1.0
     for i in reversed(range(passes)):
         v = x[i]
-        if v < 0:
-            dv = 0.0
-        else:
+        if not v < 0:
             # s += v * v
-            dv = 2 * (ds * v)
-        # for v in x:
-        dx[i] = dv
+            dv = 2 * v
+            # for v in x:
+            dx[i] = dv
     return dx
