@@ -92,4 +92,4 @@ def test_tangents_and_batches(f):
 
 def test_a_part_is_written_where_it_lies():
     text = gs.grad(at_places).source_for(VECTORS[0])
-    assert "x_1[1:3] = b" in text and "unbroadcast" not in text
+    assert "x[1:3] = b" in text and "unbroadcast" not in text
