@@ -3,10 +3,12 @@
 import itertools
 from contextlib import contextmanager
 
+import numpy as np
+
 from gradscribe.ast_transform.core.alias import viewed
 from gradscribe.ast_transform.core.draw import draws
-from gradscribe.ast_transform.core.form import Apply, Const, Effect, Function, Let, Var, operands, walk
-from gradscribe.ast_transform.core.kinds import Array, Listed
+from gradscribe.ast_transform.core.form import Apply, Const, Effect, Function, Let, Pack, Var, operands, walk
+from gradscribe.ast_transform.core.kinds import Array
 from gradscribe.ast_transform.mapping import Unrestricted, Vmap
 from gradscribe.ast_transform.passes.accumulators import summed_in_numbers
 from gradscribe.ast_transform.passes.activity import is_own
@@ -28,7 +30,7 @@ from gradscribe.ast_transform.passes.state import NeedsState
 from gradscribe.ast_transform.passes.storage import NeedsParts, NeedsPasses
 from gradscribe.ast_transform.passes.through_views import through_views
 from gradscribe.ast_transform.passes.triangles import by_substitution
-from gradscribe.ast_transform.passes.values import Derived
+from gradscribe.ast_transform.passes.values import Derived, Struct
 from gradscribe.ast_transform.passes.views import is_array
 from gradscribe.ast_transform.passes.vjp.reverse import EVERY, Reverse, without_calls
 from gradscribe.ast_transform.passes.vmap.batch import Batch
@@ -49,6 +51,7 @@ class Pipeline:
     def __init__(self, unroll=False, platform="cpu", half="float16"):
         self.reader = Specialiser(unroll, self)
         self.unroll, self.platform, self.half, self.done = unroll, platform, half, set()
+        self.kept = {}                  # normal forms of functions that are called, by what they are called with
         self.looped = {}                # functions whose recursion is read as loops, with the trees that are read
 
     # reading
@@ -77,30 +80,50 @@ class Pipeline:
         names = [a.id for a in [*spec.posonlyargs, *spec.args]]
         if spec.vararg or spec.kwarg or spec.kwonlyargs or len(names) != len(args):
             return None
+        key = function, tuple(map(_kind_of, args))
+        if key in self.kept:            # of arguments like these: it is one function
+            return self.called(reader, self.kept[key], args) if self.kept[key] is not None else None
+        self.kept[key] = None
         inner = Specialiser(self.unroll, self)
         inner.captured, inner.guards, inner.functions, inner.errstate = \
             {}, reader.guards, reader.functions, reader.errstate
         inner.unrolled_loops = reader.unrolled_loops
         try:
-            made = inner.entry(function, names, [a.fact for a in args], {}, source.name)
+            made = inner.entry(function, names, list(map(fact_of, args)), {}, source.name)
         except (TransformError, Demand, NeedsState):
             return None                 # reading it in place of the call tells where it fails
-        result = made.result
-        if not isinstance(result, Var) or not isinstance(result.fact, Array) or isinstance(result.fact, Listed):
+        results = made.result.items if isinstance(made.result, Pack) and made.result.kind == "tuple" else [made.result]
+        if not all(isinstance(r, Var) and type(r.fact) is Array for r in results) or len(set(results)) < len(results):
             return None
+        params = [p.value for p in made.params]
         if (
             inner.writes_arguments
             or any(isinstance(s, Effect) for s in walk(made.body))
             or draws(made.body)
-            or result in {p.value for p in made.params}
+            or not set(results).isdisjoint(params)
             or inner.captured
+            or [p.name for p in made.params] != names
         ):
             return None
-        if any(p.value in inner.may_be_in(result) for p in made.params):
+        shown = [inner.may_be_in(r) for r in results]
+        if any(p in s for p in params for s in shown) or sum(map(len, shown)) > len(frozenset().union(*shown)):
             return None                 # what it returns may show an argument: read in place, that is followed
         made.notes["fresh"] = True
+        made.notes["nests"] = len(results) == 1
         reader.build.made.update(inner.build.made)
-        return reader.build.let(made.label, Apply(made, tuple(args)), result.fact)
+        made.notes["given"] = [k for k, p in enumerate(made.params) if isinstance(p.value, Var)]
+        made.params = [made.params[k] for k in made.notes["given"]]     # what is known when transforming is not passed
+        self.kept[key] = made
+        return self.called(reader, made, args)
+
+    @staticmethod
+    def called(reader, made, args):
+        """The value of a call of such a function."""
+        call = Apply(made, tuple(args[k] for k in made.notes["given"]))
+        if not isinstance(made.result, Pack):
+            return reader.build.let(made.label, call, made.result.fact)
+        results = made.result.items
+        return Struct("tuple", reader.build.several([r.hint for r in results], call, [r.fact for r in results]))
 
     # transformations of normal forms
 
@@ -239,3 +262,13 @@ class Pipeline:
                 step.value, found = Apply(made, tuple(given[k] for k in keep)), True
         if found:
             function.body = without_calls(function.body)
+
+
+def _kind_of(operand):
+    """What a function that is called is made for: dtype, rank and lengths of an array, the value of a constant."""
+    if isinstance(operand, Const):
+        return type(operand.value), repr(operand.value) if type(operand.value) in (int, float, bool, str) else id(
+            operand.value)
+    fact = operand.fact
+    lengths = [d.normal() for d in (*fact.dims, *([fact.length] if fact.length is not None else []))]
+    return np.dtype(fact.dtype), fact.weak, fact.rank, tuple((id(n.symbol), n.offset) for n in lengths)

@@ -138,11 +138,16 @@ def _called(function, found):
     """A function and all that it calls."""
     if function not in found:
         found[function] = True
-        for step in walk(function.body):
-            for inner in applies(getattr(step, "value", None)):
-                if isinstance(inner.function, Function):
-                    _called(inner.function, found)
+        for callee in callees_of(function):
+            _called(callee, found)
     return found
+
+
+def callees_of(function):
+    """The functions that a function calls, in the order of its text."""
+    values = [v for s in walk(function.body) for v in (getattr(s, "value", None), getattr(s, "test", None))]
+    for value in [*values, function.result]:
+        yield from (inner.function for inner in applies(value) if isinstance(inner.function, Function))
 
 
 def provided(out, hint, value, taken):
@@ -159,11 +164,8 @@ def _functions(function, label, out, names, captured):
     """Emit callees first; equal texts are one function."""
     if function in names:
         return names[function]
-    for step in walk(function.body):
-        value = getattr(step, "value", None)
-        for inner in applies(value):
-            if isinstance(inner.function, Function):
-                _functions(inner.function, inner.function.label, out, names, captured)
+    for callee in callees_of(function):
+        _functions(callee, callee.label, out, names, captured)
     own, texts = function.notes.get("text"), out.known
     texts.pop(function, None)
     if own is not None and label not in out.namespace and label not in texts.values():

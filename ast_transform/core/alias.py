@@ -205,6 +205,8 @@ def repeatable(value: Apply) -> bool:
     Not where the result is an array to be written, or a part of what is updated, or the operation does more than give
     a result: a function that no record describes may.
     """
+    if isinstance(value.function, Function):
+        return bool(value.function.notes.get("fresh"))
     record = record_of(value.function)
     if record is None or record.changes or record.memory is UPDATES or record.memory is ALIASES:
         return False

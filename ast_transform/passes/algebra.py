@@ -282,24 +282,25 @@ class _Block:
         if value.function in SUMS:
             found = []
             for a, sign in zip(value.args, (1, 1 if value.function is operator.add else -1)):
-                inner = self.definition(a, at)
-                if inner is not None and inner.function in SUMS | {operator.neg}:
-                    terms = self.sum_of(inner, at, absorbed)
-                    absorbed.append(a)
-                else:
-                    terms = self.one(a, at, absorbed)
+                terms = self.terms_of(a, at, absorbed)
                 found += terms if sign > 0 else [t.negated() for t in terms]
             return found if len(found) <= TERMS else None
         if value.function is operator.neg:
-            (a,) = value.args
-            inner = self.definition(a, at)
-            if inner is not None and inner.function in SUMS | {operator.neg}:
-                absorbed.append(a)
-                terms = self.sum_of(inner, at, absorbed)
-            else:
-                terms = self.one(a, at, absorbed)
-            return [t.negated() for t in terms]
+            return [t.negated() for t in self.terms_of(value.args[0], at, absorbed)]
         return [self.product(value, at, absorbed)]
+
+    def terms_of(self, a, at, absorbed):
+        """The terms of an operand of a sum, which may be a sum."""
+        inner = self.definition(a, at)
+        if inner is not None and inner.function in SUMS | {operator.neg}:
+            before = len(absorbed)
+            absorbed.append(a)
+            terms = self.sum_of(inner, at, absorbed)
+            if terms is not None:
+                return terms
+            del absorbed[before:]       # too many
+            return [Term(1, (a,))]
+        return self.one(a, at, absorbed)
 
     def one(self, a, at, absorbed):
         """The terms of an operand: one, it is a factor or a product of factors."""

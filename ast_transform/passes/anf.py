@@ -169,6 +169,9 @@ class Builder:
             quotient = a
         elif _number(b) and type(b.value) is float and b.value == 0.5 and not _number(a):
             quotient = self.multiply(Const(2), a)
+        elif _number(a) and a.value == 1 and _number(b) and b.value and not isinstance(b.value, complex) and \
+                math.frexp(b.value)[0] not in (0.5, -0.5):       # 1 / 3 stays one: dy * (1 / 3) is dy / 3
+            quotient = self.let("t", Apply(operator.truediv, (a, b)), Array(float))
         else:
             quotient = self.apply(operator.truediv, a, b)
         return self.negative(quotient) if flip else quotient

@@ -140,7 +140,8 @@ class _Graph:
                                      if not isinstance(t.fact, Array) or t.fact.dims)
                 elif shows and not isinstance(value.function, Function):        # it may be any of them
                     self.escaped.update(shows)
-                if isinstance(value, Apply) and isinstance(value.function, Function):
+                if isinstance(value, Apply) and isinstance(value.function, Function) and not value.function.notes.get(
+                        "fresh"):       # it may keep, or return, what it is given
                     self.escaped.update(v for a, p in zip(value.args, value.function.params)
                                         if not is_number(p.value) for v in operands(a))
                 elif isinstance(value, Pack):
@@ -171,8 +172,7 @@ class _Graph:
             array = v
             while isinstance(step := makers.get(v), (For, While)) or isinstance(step, Let) and updates(step.value):
                 v = step.value.args[0] if isinstance(step, Let) else next(c for c in step.carries if c.outer is v).init
-            if step is None or not isinstance(step, Let) or not is_fresh(step.value) or isinstance(
-                    step.value.function, Function):
+            if step is None or not isinstance(step, Let) or not is_fresh(step.value):
                 return False
             here = Counter(u for s in before for u in all_reads(s))
             return all(here[u] == reads[u] for b in self.bases(array) for u in shown[b])
@@ -287,8 +287,7 @@ class _Graph:
         if is_application(made, operator.getitem) and isinstance(made.args[1], Const) and isinstance(
                 made.args[1].value, slice) and isinstance(made.args[0], Var):
             return [made.args[0]]           # a part of our own array
-        own = memory_of(made) is UPDATES or updates(made) and isinstance(var.fact, Listed) or is_fresh(
-            made) and not isinstance(made.function, Function)
+        own = memory_of(made) is UPDATES or updates(made) and isinstance(var.fact, Listed) or is_fresh(made)
         return [] if own else None
 
     def base(self, var):
@@ -331,7 +330,7 @@ class _Graph:
             if isinstance(made, (Join, tuple)):
                 sides = (made.then, made.orelse) if isinstance(made, Join) else (made[1].init, made[1].next)
                 queue += [o for o in sides if isinstance(o, Var) and o not in queue]
-            elif not is_fresh(made) or isinstance(made.function, Function):
+            elif not is_fresh(made):
                 return False
         return True
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import gast
 
-from gradscribe.ast_transform.core.form import Var
+from gradscribe.ast_transform.core.form import Const, Var
 from gradscribe.ast_transform.core.kinds import Array
 from gradscribe.ast_transform.passes import language
 from gradscribe.ast_transform.passes.values import Frame, Struct
@@ -32,13 +32,22 @@ def calls_itself(source):
         return False
 
 
+def _may_be_passed(value):
+    """Whether a function that stands by itself may be given an operand: arrays, numbers, names, objects as they are."""
+    if isinstance(value, Var):
+        return type(value.fact) is Array and value.fact.kind in "fciub"
+    return isinstance(value, Const) and (value.value is None or type(value.value) in (int, float, bool, str) or
+                                         type(value.value).__module__ not in ("builtins", "numpy"))
+
+
 class Inlining:
     def user_call(self, function, args, words, node):
         args = [self.passed(a) for a in args]
         words = {k: self.passed(v) for k, v in words.items()}
         source = read(function, self.here(node) if self.frame.plain else self.build.origin)
-        if self.keeps_call(function, args, words):
-            kept = self.engine.kept_call(self, function, args, node)
+        given = self.with_defaults(source, args) if self.keeps_call(function, args, words) else None
+        if given is not None:
+            kept = self.engine.kept_call(self, function, given, node)
             if kept is not None:
                 return kept
         return self.inline(source, args, words, node)
@@ -49,8 +58,18 @@ class Inlining:
         return self.engine is not None and not self.unroll and not self.build.segments and not self.rule_depth and \
             not words and args and not raising and \
             not function.__closure__ and function.__name__ != "<lambda>" and \
-            all(isinstance(a, Var) and isinstance(a.fact, Array) and a.fact.kind in "fc" for a in args) and \
+            all(map(_may_be_passed, args)) and any(isinstance(a, Var) for a in args) and \
             function not in [f.source.function for f in self.stack]
+
+    @staticmethod
+    def with_defaults(source, args):
+        """The arguments of a call, with the defaults of those that it leaves out; None where one is no constant."""
+        missing = len(source.tree.args.posonlyargs) + len(source.tree.args.args) - len(args)
+        if missing <= 0:
+            return args
+        rest = [Const(v) for v in source.defaults[len(source.defaults) - missing:]] if missing <= len(
+            source.defaults) else []
+        return [*args, *rest] if len(rest) == missing and all(map(_may_be_passed, rest)) else None
 
     def inline(self, source, args, words, node, inner=None):
         """Read a callee in place of its call."""

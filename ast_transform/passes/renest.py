@@ -393,8 +393,9 @@ def _destination(steps, k, shown, function):
         ):
             return None
     if function is not None and any(v is var for v in operands(function.result)):
-        if not isinstance(function.result, Pack):
-            return len(steps) if size(step.value) + size(function.result) <= LIMIT else None
+        of_the_user = step.origin is not None and step.origin.generated == 0 and var.kind == TEMPORARY
+        if of_the_user and depth(step.value) < DEEP or not isinstance(function.result, Pack):
+            return len(steps) if of_the_user or size(step.value) + size(function.result) <= LIMIT else None
         # beside other results: only what is short
         return len(steps) if size(step.value) <= 4 and var.kind == TEMPORARY or _sum_of_names(step.value) else None
     return None

@@ -61,6 +61,7 @@ from gradscribe.ast_transform.passes.inner_writes import inner_writes
 from gradscribe.ast_transform.passes.kin import unset_values
 from gradscribe.ast_transform.passes.naturals import Naturals
 from gradscribe.ast_transform.passes.reparametrise import reparametrised
+from gradscribe.ast_transform.passes.results import owned_results
 from gradscribe.ast_transform.passes.simplify import ask_entered, drop_dead, hoist, parts_first
 from gradscribe.ast_transform.passes.symbolic import told
 from gradscribe.ast_transform.passes.through_views import through_views
@@ -295,40 +296,77 @@ class Reverse:
         return made is not None
 
     def backward_half(self, callee, wrt):
-        if not isinstance(callee.result, Var) or not isinstance(callee.result.fact, Array):
+        """(the function from the adjoints of a callee's results to those of some arguments, what it is given beside
+        them: -1 is the result, others are arguments by number), or None where the callee is to be read in place.
+
+        It reads the arguments and the result; where that is not enough it computes again what the callee computes, if
+        the callee has a few lines at least.
+        """
+        results = callee.result.items if isinstance(callee.result, Pack) else (callee.result,)
+        if not all(isinstance(r, Var) and isinstance(r.fact, Array) for r in results):
             return None
-        result = callee.result
-        fact = Sweep.whole_fact(result)
-        fact = Array(np.dtype(fact.dtype)) if fact.weak else fact       # callers may pass NumPy's numbers
-        dy = Var(_free(callee, f"d{_result_name(callee)}"), fact, ADJOINT)
-        y = Var(_result_name(callee), result.fact, USER)
+        dys, taken = [], {p.name for p in callee.params}
+        for r in results:
+            fact = Sweep.whole_fact(r)
+            fact = Array(np.dtype(fact.dtype)) if fact.weak else fact       # callers may pass NumPy's numbers
+            hint = _result_name(callee) if len(results) == 1 else r.hint if r.kind == USER else f"y_{len(dys)}"
+            dys.append(Var(_free(taken, f"d{hint}"), fact, ADJOINT))
+            taken.add(dys[-1].hint)
         inner = Reverse(self.reader, f"vjp_{callee.label}")
         inner.known = self.known
         outer_block, outer_origin = self.reader.build.block, self.reader.build.origin
         try:
             inner.many = len(wrt) > 1
-            done = inner.run(callee, [callee.params[k].value for k in wrt], dy)
+            done = inner.run(callee, [callee.params[k].value for k in wrt],
+                             dys[0] if len(dys) == 1 else Pack("tuple", tuple(dys)))
         finally:
             self.reader.build.block, self.reader.build.origin = outer_block, outer_origin
-        forward_result = inner.function.result
-        body = [s for s in done.body if forward_result not in set(made(s)) or len(list(made(s))) > 1]
-        if forward_result in {p.value for p in callee.params}:
+        params = {p.value for p in callee.params}
+        if inner.function.result in params:
             return None
+        y = Var(_result_name(callee), results[0].fact, USER)
+        made_function = self.from_result(callee, inner.function.result, done, dys, y) if len(results) == 1 else None
+        if made_function is None and self.worth_a_function(callee):
+            body = drop_dead(done.body, done.result)
+            if free_in(body, done.result) <= {*dys, *params}:
+                made_function = body, done.result
+        if made_function is None:
+            return None
+        body, result = made_function
+        free = free_in(body, result)
+        needed = ([-1] if y in free else []) + [k for k, p in enumerate(callee.params) if p.value in free]
+        given = [*(Param(d.hint, d) for d in dys), *([Param(y.hint, y)] if y in free else []),
+                 *(callee.params[k] for k in needed if k >= 0)]
+        half = owned_results(Function(f"vjp_{callee.label}", given, body, result, callee.about, {}))
+        half.notes.update(fresh=True, nests=len(wrt) == 1)
+        return half, needed
+
+    @staticmethod
+    def from_result(callee, forward_result, done, dys, y):
+        """The body and the result of a backward half that reads the arguments and the result; None if it needs more."""
+        body = [s for s in done.body if forward_result not in set(made(s)) or len(list(made(s))) > 1]
         body = replaced(body, {forward_result: y})
-        result_operand = substituted(done.result, {forward_result: y})
-        body = drop_dead(body, result_operand)
+        result = substituted(done.result, {forward_result: y})
+        body = drop_dead(body, result)
         if any(s.origin is None or s.origin.generated == 0 for s in body):
             return None
-        defined = set(all_made(body))
-        read = {v for s in body for v in all_reads(s)} | set(operands(result_operand))
-        free = [v for v in read if v not in defined]
-        allowed = [y, dy, *(p.value for p in callee.params)]
-        if any(v not in allowed for v in free):
+        if not free_in(body, result) <= {y, *dys, *(p.value for p in callee.params)}:
             return None
-        needed = ([-1] if y in free else []) + [k for k, p in enumerate(callee.params) if p.value in free]
-        params = [Param(dy.hint, dy), *([Param(y.hint, y)] if y in free else []),
-                  *(callee.params[k] for k in needed if k >= 0)]
-        return Function(f"vjp_{callee.label}", params, body, result_operand, callee.about, {}), needed
+        return body, result
+
+    def worth_a_function(self, callee):
+        """Whether a callee's derivative reads better as a function of its own: it has three lines or more.
+
+        Compiled code reads it in place: there nothing is computed twice.
+        """
+        lines = {s.origin.line for s in walk(callee.body) if getattr(s, "origin", None) is not None}
+        return not self.reader.unroll and len(lines) >= 3
+
+
+def free_in(body, result):
+    """The values that a body and what it returns read and do not make."""
+    read = {v for s in body for v in all_reads(s)} | set(operands(result))
+    return read - set(all_made(body))
 
 
 def leaves(values):
@@ -377,8 +415,8 @@ class Partial:
         return self.tests.get(var, {}).get(self.name(test), holds) == holds
 
 
-def _free(callee, name):
-    taken, k, found = {p.name for p in callee.params}, 0, name
+def _free(taken, name):
+    k, found = 0, name
     while found in taken:
         k += 1
         found = f"{name}_{k}"

@@ -501,13 +501,14 @@ class Sweep:
         if not wrt:
             return
         backward, needed = self.engine.call_vjp(function, wrt)
-        target = step.targets[0]
-        dy = (
-            expanded(self, dys[0], target, adjoint_hint(target))
-            if not isinstance(dys[0], Const) or target.fact.dims
-            else dys[0]
-        )
-        given = [self.in_kind(dy, backward.params[0].value.fact), *(target if n == -1 else args[n] for n in needed)]
+        given = []
+        for dy, target, param in zip(dys, step.targets, backward.params):
+            if dy is None:
+                dy = zero_adjoint(self, target)
+            if not isinstance(dy, Const) or target.fact.dims:
+                dy = expanded(self, dy, target, adjoint_hint(target))
+            given.append(self.in_kind(dy, param.value.fact))
+        given += [step.targets[0] if n == -1 else args[n] for n in needed]
         facts = [self.whole_fact(args[k]) for k in wrt]
         hints = [adjoint_hint(args[k]) for k in wrt]
         value = Apply(backward, tuple(given))
