@@ -3,12 +3,13 @@
 import itertools
 from contextlib import contextmanager
 
+import gast
 import numpy as np
 
 from gradscribe.ast_transform.core.alias import viewed
 from gradscribe.ast_transform.core.draw import draws
 from gradscribe.ast_transform.core.form import Apply, Const, Effect, Function, Let, Pack, Var, operands, walk
-from gradscribe.ast_transform.core.kinds import Array
+from gradscribe.ast_transform.core.kinds import Array, Opaque
 from gradscribe.ast_transform.mapping import Unrestricted, Vmap
 from gradscribe.ast_transform.passes.accumulators import summed_in_numbers
 from gradscribe.ast_transform.passes.activity import is_own
@@ -21,6 +22,7 @@ from gradscribe.ast_transform.passes.entries import entries
 from gradscribe.ast_transform.passes.factorisations import factored_once
 from gradscribe.ast_transform.passes.first_writes import first_writes
 from gradscribe.ast_transform.passes.handed_on import handed_on
+from gradscribe.ast_transform.passes.inlining import calls_itself
 from gradscribe.ast_transform.passes.jvp import Forward
 from gradscribe.ast_transform.passes.renest import renest
 from gradscribe.ast_transform.passes.results import owned_results
@@ -39,6 +41,7 @@ from gradscribe.ast_transform.rules import tables  # noqa: F401  (fills the tabl
 from gradscribe.ast_transform.source.diagnose import Demand, LanguageError, TransformError
 from gradscribe.ast_transform.source.read import read
 from gradscribe.ast_transform.source.recursion import NeedsLoops, as_loops
+from gradscribe.ast_transform.source.trees import nodes
 from gradscribe.ast_transform.transforms import Jvp
 
 
@@ -51,6 +54,7 @@ class Pipeline:
     def __init__(self, unroll=False, platform="cpu", half="float16"):
         self.reader = Specialiser(unroll, self)
         self.unroll, self.platform, self.half, self.done = unroll, platform, half, set()
+        self.being_kept = []            # the functions whose normal forms are being made for calls
         self.kept = {}                  # normal forms of functions that are called, by what they are called with
         self.looped = {}                # functions whose recursion is read as loops, with the trees that are read
 
@@ -84,14 +88,19 @@ class Pipeline:
         if key in self.kept:            # of arguments like these: it is one function
             return self.called(reader, self.kept[key], args) if self.kept[key] is not None else None
         self.kept[key] = None
+        if calls_itself(source) and any(isinstance(n, gast.Name) and n.id == source.name for n in nodes(source.tree)):
+            return None                 # it is read as loops, or as often as it calls itself
         inner = Specialiser(self.unroll, self)
         inner.captured, inner.guards, inner.functions, inner.errstate = \
             {}, reader.guards, reader.functions, reader.errstate
         inner.unrolled_loops = reader.unrolled_loops
+        self.being_kept.append(function)
         try:
-            made = inner.entry(function, names, list(map(fact_of, args)), {}, source.name)
+            made = inner.entry(function, names, list(map(_passed, args)), {}, source.name)
         except (TransformError, Demand, NeedsState):
             return None                 # reading it in place of the call tells where it fails
+        finally:
+            self.being_kept.pop()
         results = made.result.items if isinstance(made.result, Pack) and made.result.kind == "tuple" else [made.result]
         if not all(isinstance(r, Var) and type(r.fact) is Array for r in results) or len(set(results)) < len(results):
             return None
@@ -264,8 +273,15 @@ class Pipeline:
             function.body = without_calls(function.body)
 
 
+def _passed(operand):
+    """What a function that is called is told of an argument: whole numbers, names and objects are known to it."""
+    return Opaque(operand.value) if isinstance(operand, Const) and type(operand.value) is not float else fact_of(operand)
+
+
 def _kind_of(operand):
     """What a function that is called is made for: dtype, rank and lengths of an array, the value of a constant."""
+    if isinstance(operand, Const) and type(operand.value) is float:
+        return float
     if isinstance(operand, Const):
         return type(operand.value), repr(operand.value) if type(operand.value) in (int, float, bool, str) else id(
             operand.value)

@@ -96,6 +96,9 @@ class Term(NamedTuple):
         p, q = self.coefficient, self.divisor
         if q < 0:
             p, q = -p, -q
+        if q and all(math.isfinite(n) and float(n).is_integer() for n in (p, q)):
+            common = math.gcd(int(p), int(q))
+            p, q = p / common, q / common
         if q and math.isfinite(p) and math.isfinite(q) and (p / q * q == p) and (
                 math.frexp(q)[0] == 0.5 or float(p / q).is_integer()):
             p, q = p / q, 1

@@ -59,7 +59,7 @@ class Inlining:
             not words and args and not raising and \
             not function.__closure__ and function.__name__ != "<lambda>" and \
             all(map(_may_be_passed, args)) and any(isinstance(a, Var) for a in args) and \
-            function not in [f.source.function for f in self.stack]
+            function not in [f.source.function for f in self.stack] and function not in self.engine.being_kept
 
     @staticmethod
     def with_defaults(source, args):

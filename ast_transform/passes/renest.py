@@ -146,18 +146,19 @@ def read_again(function):
         counts[v] = counts.get(v, 0) + 1
     shown = _shown(function)
 
-    def block(steps):
+    def block(steps, around=frozenset()):
+        """around: the indices of the loops around, which have their names there anyway."""
         out = list(steps)
         for k, step in enumerate(steps):
-            if not _is_short(step, counts):
-                continue
-            var = step.targets[0]
-            if not _readable(steps, k, shown, counts):
-                continue
-            out[k] = None
-            env[var] = step.value
-        found = [s for s in out if s is not None]
-        return [rebuilt(s, {}, block) if blocks(s) else s for s in found]
+            if _is_short(step, counts) and _readable(steps, k, shown, counts, around):
+                out[k] = None
+                env[step.targets[0]] = step.value
+        found = []
+        for s in out:
+            if s is not None:
+                within = around | {s.index} if isinstance(s, For) else around
+                found.append(rebuilt(s, {}, lambda inner, within=within: block(inner, within)) if blocks(s) else s)
+        return found
 
     env = {}
     body = block(function.body)
@@ -203,12 +204,12 @@ def _is_place(part):
         int, slice, tuple, type(None))
 
 
-def _readable(steps, k, shown, counts):
+def _readable(steps, k, shown, counts, around):
     """Whether all readers of a statement's value are operations after it in its block or further in, and nothing that
     it is made of changes before them.
     """
     (var,), value = steps[k].targets, steps[k].value
-    family = {(v.hint, v.kind) for v in operands(value)}
+    family = {(v.hint, v.kind) for v in operands(value) if v not in around}
     wanted = _shown_by(value, shown)
     left = counts[var]
     for step in steps[k + 1:]:
@@ -394,8 +395,9 @@ def _destination(steps, k, shown, function):
             return None
     if function is not None and any(v is var for v in operands(function.result)):
         of_the_user = step.origin is not None and step.origin.generated == 0 and var.kind == TEMPORARY
-        if of_the_user and depth(step.value) < DEEP or not isinstance(function.result, Pack):
-            return len(steps) if of_the_user or size(step.value) + size(function.result) <= LIMIT else None
+        if of_the_user or not isinstance(function.result, Pack):
+            limit = 3 * LIMIT if of_the_user else LIMIT
+            return len(steps) if size(step.value) + size(function.result) <= limit else None
         # beside other results: only what is short
         return len(steps) if size(step.value) <= 4 and var.kind == TEMPORARY or _sum_of_names(step.value) else None
     return None
