@@ -442,6 +442,8 @@ class _Writer(Exits, Expressions):
             if isinstance(value.function, Quoted) and isinstance(value.function.tree, gast.stmt):
                 return [self.quoted(value, self.naming[step.targets[0]])]
         node = self.expression(value)
+        if step.origin is not None and step.origin.generated:
+            node = minus_first(node)
         if is_draw(value) and not any(self.counts.get(t) for t in step.targets) and step.targets[0].kind != USER:
             return [gast.Expr(node)]
         if step.targets[0] in self.lengths and step.targets[0].kind != USER:
@@ -484,14 +486,15 @@ class _Writer(Exits, Expressions):
         _, index, value = step.value.args
         place = gast.Subscript(name(target), self.expression(index), gast.Store())
         value = self.expression(value)
+        if step.origin is not None and step.origin.generated:
+            value = minus_first(value)
         if step.value.function is put:
             fact = step.targets[0].fact         # of a list, it would change what the list holds
             numbers = type(fact) is Array and fact.kind in "fc"     # whole numbers /= would refuse
             made = update_of(place, value, (gast.Add, gast.Sub, gast.Mult, gast.Div)) if numbers else None
             return [*before, made or assign(place, value)]
-        if isinstance(value, gast.UnaryOp) and isinstance(value.op, gast.USub):
-            return [*before, gast.AugAssign(place, gast.Sub(), value.operand)]
-        return [*before, gast.AugAssign(place, gast.Add(), value)]
+        flip, value = sign_of(value)
+        return [*before, gast.AugAssign(place, gast.Sub() if flip else gast.Add(), value)]
 
     def step_add_at(self, step):
         before, target = self.base_of(step)
@@ -708,10 +711,46 @@ def update_of(place, value, operators):
     here = gast.dump(gast.Subscript(place.value, place.slice, gast.Load()) if isinstance(
         place, gast.Subscript) else name(place.id))
     if gast.dump(value.left) == here:
-        return gast.AugAssign(place, value.op, value.right)
+        flip, right = sign_of(value.right) if isinstance(value.op, (gast.Add, gast.Sub)) else (False, value.right)
+        turned = {gast.Add: gast.Sub, gast.Sub: gast.Add}
+        return gast.AugAssign(place, turned[type(value.op)]() if flip else value.op, right)
     if isinstance(value.op, (gast.Add, gast.Mult)) and gast.dump(value.right) == here:
         return gast.AugAssign(place, value.op, value.left)
     return None
+
+
+def minus_first(node):
+    """-a * b for -(a * b), in every part of an expression: the two are one number."""
+    for n in nodes(node):
+        for field, value in gast.iter_fields(n):
+            if isinstance(value, gast.AST) and _is_minus_of_a_product(value):
+                setattr(n, field, _moved_in(value))
+            elif isinstance(value, list):
+                value[:] = [_moved_in(v) if _is_minus_of_a_product(v) else v for v in value]
+    return _moved_in(node) if _is_minus_of_a_product(node) else node
+
+
+def _is_minus_of_a_product(node):
+    return isinstance(node, gast.UnaryOp) and isinstance(node.op, gast.USub) and isinstance(
+        node.operand, gast.BinOp) and isinstance(node.operand.op, (gast.Mult, gast.Div))
+
+
+def _moved_in(node):
+    product = first = node.operand
+    while isinstance(first.left, gast.BinOp) and isinstance(first.left.op, (gast.Mult, gast.Div)):
+        first = first.left
+    first.left = gast.UnaryOp(gast.USub(), first.left)
+    return product
+
+
+def sign_of(node):
+    """(whether an expression begins with a minus, the expression without it)."""
+    if isinstance(node, gast.UnaryOp) and isinstance(node.op, gast.USub):
+        return True, node.operand
+    if isinstance(node, gast.BinOp) and isinstance(node.op, (gast.Mult, gast.Div)):
+        flip, left = sign_of(node.left)
+        return flip, gast.BinOp(left, node.op, node.right) if flip else node
+    return False, node
 
 
 def _loaded(place):

@@ -247,7 +247,13 @@ class Expressions:
         return gast.BoolOp(gast.Or(), [self.expression(a) for a in node.args])
 
     def say_run_length(self, node):
-        return gast.Call(name("len"), [gast.Call(name("range"), [self.expression(a) for a in node.args], [])], [])
+        """The passes of a loop over range(start, stop, step)."""
+        start, stop, step = node.args
+        if not isinstance(step, Const) or step.value != 1:
+            return gast.Call(name("len"), [gast.Call(name("range"), [self.expression(a) for a in node.args], [])], [])
+        passes = self.expression(stop) if isinstance(start, Const) and start.value == 0 else gast.BinOp(
+            self.expression(stop), gast.Sub(), self.expression(start))
+        return gast.Call(name("max"), [passes, const(0)], [])
 
     def say_range(self, node):
         start, stop, step = node.args

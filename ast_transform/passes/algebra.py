@@ -651,15 +651,7 @@ class _Polynomials:
         total = {}
         for m, c in a.items():
             for n, d in b.items():
-                powers = dict(m)
-                for factor, power in n:
-                    powers[factor] = powers.get(factor, 0) + power
-                for factor, power in list(powers.items()):
-                    if not power:
-                        if not self.is_positive(factor[0]):
-                            raise _Unknown      # of 0 / 0
-                        del powers[factor]
-                key = frozenset(powers.items())
+                key = self.product_of(m, n)
                 total[key] = total.get(key, 0) + c * d
         return {m: c for m, c in total.items() if c}
 
@@ -682,10 +674,37 @@ class _Polynomials:
         total = self.of(value.args[0])
         for k in axes:
             if not value.args[0].fact.dims[k].is_unit:
-                total = _over_an_axis(total, k, value.args[0].fact.dims[k].normal())
+                total = self.over_an_axis(total, k, value.args[0].fact.dims[k].normal())
         if words.get("keepdims"):
             return total
         return _with_indices(total, lambda k: k - sum(j < k for j in axes))
+
+    def over_an_axis(self, polynomial, axis, length):
+        """The sum of a polynomial over one index."""
+        total = {}
+        for m, c in polynomial.items():
+            inside = {f for f in m if axis in f[0][1]}
+            free = sorted({k for f in inside for k in f[0][1]} - {axis, -1})
+            names = {axis: "over", -1: -1, **{k: n for n, k in enumerate(free)}}
+            if inside:
+                text = frozenset(((atom, tuple(names[k] for k in indices)), power) for (atom, indices), power in inside)
+                summed = ("sum", text), tuple(free)
+            else:
+                summed = ("length", (), length.symbol, length.offset), ()
+            key = self.product_of(m - inside, frozenset([(summed, 1)]))
+            total[key] = total.get(key, 0) + c
+        return {m: c for m, c in total.items() if c}
+
+    def product_of(self, m, n):
+        """Of two monomials; what cancels must not be 0."""
+        powers = dict(m)
+        for factor, power in n:
+            powers[factor] = powers.get(factor, 0) + power
+            if not powers[factor]:
+                if not self.is_positive(factor[0]):
+                    raise _Unknown
+                del powers[factor]
+        return frozenset(powers.items())
 
     def turned(self, x, index):
         if axes_undone(index, x.fact.dims) is None:
@@ -727,25 +746,6 @@ def _with_indices(polynomial, of):
                       for (atom, indices), power in m): c for m, c in polynomial.items()}
 
 
-def _over_an_axis(polynomial, axis, length):
-    """The sum of a polynomial over one index."""
-    total = {}
-    for m, c in polynomial.items():
-        inside = {f for f in m if axis in f[0][1]}
-        free = sorted({k for f in inside for k in f[0][1]} - {axis, -1})
-        names = {axis: "over", -1: -1, **{k: n for n, k in enumerate(free)}}
-        if inside:
-            text = frozenset(((atom, tuple(names[k] for k in indices)), power) for (atom, indices), power in inside)
-            outer = (("sum", text), tuple(free)), 1
-        else:
-            outer = (("length", (), length.symbol, length.offset), ()), 1
-        powers = dict(m - inside)
-        powers[outer[0]] = powers.get(outer[0], 0) + 1
-        key = frozenset((f, p) for f, p in powers.items() if p)
-        total[key] = total.get(key, 0) + c
-    return {m: c for m, c in total.items() if c}
-
-
 def without_zeros(function: Function) -> list:
     """The body of a function without the terms of generated sums that are proved to be zero.
 
@@ -780,6 +780,8 @@ def without_zeros(function: Function) -> list:
                 if isinstance(kept, Var) and _alike(kept.fact, target.fact):
                     env[target] = kept
                     continue
+                if step.value.function is operator.sub and is_zero(a) and _is_float(b) and _alike(b.fact, target.fact):
+                    step.value = Apply(operator.neg, (b,))
             out.append(step)
         return out
 
