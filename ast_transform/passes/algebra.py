@@ -31,6 +31,7 @@ Algebra (1992), chapter 3.
 """
 import math
 import operator
+from collections import Counter
 from typing import NamedTuple
 
 import numpy as np
@@ -166,6 +167,7 @@ class _Block:
             s.value, operator.truediv) and not s.value.kwargs and (not is_generated(s) or counts.get(
                 s.targets[0], 0) > 1) and all(isinstance(a, Var) for a in s.value.args)}
         self.kinds = (TEMPORARY, ADJOINT)       # of what may become part of a statement
+        self.reads: dict = {}                   # how often the statement reads a value: x + x does twice
         self.place = {s.targets[0]: k for k, s in enumerate(body) if isinstance(s, Let) and len(s.targets) == 1 and
                       isinstance(s.value, Apply) and not raised(s)}
         self.changed = [(k, set(updated_in(s))) for k, s in enumerate(body)]
@@ -182,7 +184,8 @@ class _Block:
     def shorter(self, step, at):
         """The statements that stand for one, or None where they are no shorter."""
         absorbed = []
-        self.kinds = (TEMPORARY,) if step.value.function in SUMS else (TEMPORARY, ADJOINT)
+        self.reads = Counter(a for a in step.value.args if isinstance(a, Var))
+        self.kinds = (TEMPORARY,) if step.value.function in SUMS and len(self.reads) > 1 else (TEMPORARY, ADJOINT)
         terms = self.sum_of(step.value, at, absorbed)
         if terms is None:
             return None
@@ -266,7 +269,8 @@ class _Block:
 
     def definition(self, v, at):
         """The operation that makes a value which only this one reads, if it may be made here as well."""
-        k = self.place.get(v) if isinstance(v, Var) and v.kind in self.kinds and self.counts.get(v) == 1 else None
+        k = self.place.get(v) if isinstance(v, Var) and v.kind in self.kinds and self.counts.get(v) in (
+            1, self.reads.get(v)) else None
         if k is None or not _is_arithmetic(self.body[k]):
             return None
         value = self.body[k].value
