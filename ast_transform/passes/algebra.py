@@ -105,12 +105,16 @@ class Term(NamedTuple):
             p, q = p / q, 1
         return self._replace(coefficient=p, divisor=q)
 
-    def without(self, above, below):
-        """With one factor less on either side."""
+    def without(self, above, below=None):
+        """With one factor less above, and below."""
         sides = list(self.above), list(self.below)
         sides[0].remove(above)
-        sides[1].remove(below)
+        if below is not None:
+            sides[1].remove(below)
         return self._replace(above=tuple(sides[0]), below=tuple(sides[1]))
+
+    def with_factor(self, factor):
+        return self._replace(above=(*self.above, factor))
 
     def key(self):
         return tuple(sorted(map(id, self.above))), tuple(sorted(map(id, self.below)))
@@ -184,8 +188,8 @@ class _Block:
     def shorter(self, step, at):
         """The statements that stand for one, or None where they are no shorter."""
         absorbed = []
-        self.reads = Counter(a for a in step.value.args if isinstance(a, Var))
-        self.kinds = (TEMPORARY,) if step.value.function in SUMS and len(self.reads) > 1 else (TEMPORARY, ADJOINT)
+        self.reads = Counter(a for a in step.value.args if isinstance(a, Var)) if step.value.function in SUMS else {}
+        self.kinds = (TEMPORARY,) if len(self.reads) > 1 else (TEMPORARY, ADJOINT)
         terms = self.sum_of(step.value, at, absorbed)
         if terms is None:
             return None
@@ -219,7 +223,7 @@ class _Block:
                     bound: dict = {}
                     if self.matches(identity.above, v, bound) and self.matches(identity.below, w, bound):
                         made = writer.by_pattern(identity.result, bound)
-                        return term.without(v, w)._replace(above=(*term.without(v, w).above, made))
+                        return term.without(v, w).with_factor(made)
         return term
 
     def matches(self, pattern, v, bound):
@@ -244,11 +248,10 @@ class _Block:
             lengths = [dims[k].normal() for k in axes]
             for w in term.below if len(lengths) == 1 else ():
                 if type(w.fact) is Array and w.fact.length is not None and w.fact.length.same(lengths[0]):
-                    return term.without(v, w)._replace(above=tuple(
-                        writer.mean(value) if u is v else u for u in term.above if u is not w))
+                    return term.without(v, w).with_factor(writer.mean(value))
             number = math.prod(n.offset for n in lengths)
             if number > 1 and all(n.symbol is None for n in lengths) and term.divisor == number:
-                return term._replace(divisor=1, above=tuple(writer.mean(value) if u is v else u for u in term.above))
+                return term.without(v)._replace(divisor=1).with_factor(writer.mean(value))
         return term
 
     def with_what_is_there(self, term, at):
@@ -258,8 +261,7 @@ class _Block:
                 k = self.quotients.get((v, w))
                 if k is not None and k < at and not any(
                         k < place < at and self.body[k].targets[0] in found for place, found in self.changed):
-                    return term.without(v, w)._replace(above=tuple(
-                        self.body[k].targets[0] if u is v else u for u in term.above if u is not w))
+                    return term.without(v, w).with_factor(self.body[k].targets[0])
         return term
 
     def size(self, value, absorbed):
