@@ -213,7 +213,7 @@ class Pipeline:
             function = check(first_writes(function), "first_writes", outside)
         if not self.unroll:
             function = check(entries(function), "entries", outside)
-        simple = check(simplify(function), "simplify", outside)
+        simple = check(simplify(function, self.unroll), "simplify", outside)
         if self.unroll:
             simple = check(summed_in_numbers(simple), "summed_in_numbers", outside)
             if self.platform == "cpu":

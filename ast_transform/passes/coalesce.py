@@ -22,7 +22,6 @@ f(x, n):
 """
 import builtins
 import keyword
-import math
 import operator
 from collections import Counter
 from dataclasses import dataclass, field
@@ -34,6 +33,7 @@ from gradscribe.ast_transform.core.form import (
     USER,
     Apply,
     Const,
+    Effect,
     For,
     Function,
     If,
@@ -44,7 +44,6 @@ from gradscribe.ast_transform.core.form import (
     While,
     all_reads,
     blocks,
-    entry_reads,
     is_application,
     made,
     operands,
@@ -623,56 +622,36 @@ def _written(function):
 
 
 def _lifetimes(function):
-    """Of each value that one operation makes: from which statement to which it is alive, in the order of the text."""
-    found, count, around = {}, 0, []
+    """(first statement, last statement) of each value that only operations of its own block read, in the order of the
+    text.  Of others nothing is said: loops and branches are printed in several ways, and read where they like.
+    """
+    found, count = {}, 0
 
-    def read(step, node):
+    def read(block, node):
         for v in operands(node):
-            if v in found:              # what is read in the pass of a loop is alive until the last pass ends
-                begin, _, depth = found[v]
-                found[v] = begin, math.inf if len(around) > depth else count, depth
-                if len(around) > depth:
-                    later[around[depth]].append(v)
-
-    later: dict = {}
+            if v in found:
+                found[v] = (found[v][0], count, id(block)) if found[v][2] == id(block) else NotImplemented
+            if found.get(v) is NotImplemented:
+                del found[v]
 
     def visit(block):
         nonlocal count
         for step in block:
             count += 1
-            if isinstance(step, Let):
-                read(step, step.value)
+            if isinstance(step, (Let, Effect)):
+                read(block, step.value)
                 count += 1
-                found.update((t, (count, count, len(around))) for t in step.targets)
-            elif isinstance(step, (For, While)):
-                for v in entry_reads(step):
-                    read(step, v)
-                around.append(id(step))
-                later[id(step)] = []
-                for inner in blocks(step):
-                    visit(inner)
-                for c in step.carries:
-                    read(step, c.next)
-                if isinstance(step, While):
-                    read(step, step.test)
-                around.pop()
-                count += 1
-                for v in later.pop(id(step)):
-                    begin, _, depth = found[v]
-                    found[v] = begin, count, depth
-            else:
-                for v in entry_reads(step):
-                    read(step, v)
-                for inner in blocks(step):
-                    visit(inner)
-                for j in getattr(step, "joins", ()):
-                    read(step, j.then)
-                    read(step, j.orelse)
+                if isinstance(step, Let):
+                    found.update((t, (count, count, id(block))) for t in step.targets)
+                continue
+            for v in all_reads(step):
+                read(None, v)
+            for inner in blocks(step):
+                visit(inner)
 
     visit(function.body)
-    count += 1
     read(None, function.result)
-    return found
+    return {v: life[:2] for v, life in found.items()}
 
 
 def _life(group, lives):

@@ -236,6 +236,9 @@ def _operation_reads(step):
         yield from operands(step.value)
     elif isinstance(step, If):
         yield from operands(step.test)
+    elif isinstance(step, For):         # of whole numbers: range(1, n - 1)
+        for node in (step.count, *(source for _, source in step.items if is_application(source, range))):
+            yield from (v for v in operands(node) if _is_index(v))
 
 
 def _composed(value):

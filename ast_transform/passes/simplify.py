@@ -23,7 +23,7 @@ import operator
 
 import numpy as np
 
-from gradscribe.ast_transform.core.alias import is_number, may_raise, raised, reads, repeatable, updates
+from gradscribe.ast_transform.core.alias import is_number, may_raise, raised, reads, record_of, repeatable, updates
 from gradscribe.ast_transform.core.draw import draws, is_draw
 from gradscribe.ast_transform.core.form import (
     TEMPORARY,
@@ -63,8 +63,11 @@ from gradscribe.ast_transform.passes.kin import unset_values
 from gradscribe.ast_transform.passes.products import divided_once, rows_first
 
 
-def simplify(function: Function) -> Function:
-    """A function that computes the same with less; the function given is changed."""
+def simplify(function: Function, numbers=True) -> Function:
+    """A function that computes the same with less; the function given is changed.
+
+    numbers: whether numbers of the user's lines are taken out of loops
+    """
     function.body = drop_dead(function.body, function.result)
     function.body = constant_carries(function)
     ask_entered(function.body)
@@ -78,7 +81,7 @@ def simplify(function: Function) -> Function:
     function.body, env = merge_common(function.body)
     function.result = substituted(function.result, env)
     function.body = rows_first(function)
-    function.body = hoist(function.body)
+    function.body = hoist(function.body, numbers=numbers)
     function.body = merge_branches(function.body)
     ask_named_values(function.body)
     function.body = drop_dead(function.body, function.result)
@@ -386,15 +389,16 @@ def _named_like(var, maker):
 
 # --- invariant statements ---------------------------------------------------------------------------------------------
 
-def hoist(body, transposes=True):
+def hoist(body, transposes=True, numbers=True):
     """What a loop computes anew each time, from values it does not change, stands before the loop.
 
     A number that stands there already is not computed twice.  transposes: before reverse mode they stay where they
-    are, so that each pass adds to the adjoint of the matrix itself.
+    are, so that each pass adds to the adjoint of the matrix itself.  numbers: in source that is read, the user's lines
+    keep what is a number: it would need a name.
     """
     out, known = [], {}
     for step in body:
-        step = rebuilt(step, {}, lambda block: hoist(block, transposes))
+        step = rebuilt(step, {}, lambda block: hoist(block, transposes, numbers))
         if isinstance(step, Let) and not raised(step) and _makes_a_number(step):
             known.setdefault(key_of(step.value), step.targets[0])
         if isinstance(step, (For, While)):
@@ -402,7 +406,8 @@ def hoist(body, transposes=True):
             kept, env = [], {}
             for inner in step.body:
                 if isinstance(inner, Let) and _movable(inner) and not inside & set(operands(inner.value)) and (
-                        transposes or inner.value.function is not np.transpose):
+                        transposes or inner.value.function is not np.transpose) and (
+                            numbers or not _is_a_number_of_the_user(inner)):
                     inside -= set(inner.targets)
                     value = substituted(inner.value, env)
                     target, key = inner.targets[0], key_of(value) if _makes_a_number(inner) else None
@@ -417,6 +422,12 @@ def hoist(body, transposes=True):
             (step,) = replaced([step], env) if env else (step,)
         out.append(step)
     return out
+
+
+def _is_a_number_of_the_user(step):
+    return _makes_a_number(step) and step.targets[0].kind == TEMPORARY and not (
+        step.origin is not None and step.origin.generated) and getattr(
+            record_of(step.value.function), "kind", None) == "elementwise"
 
 
 def _makes_a_number(step):

@@ -103,7 +103,7 @@ def called(x):
 
 
 # (program, how many sums into the argument's adjoint are left as sums)
-PROGRAMS = [(each, 1), (each_twice, 2), (neighbours, 1), (ends, 1), (halves, 0), (crossing, 1), (by_a_rest, 1),
+PROGRAMS = [(each, 0), (each_twice, 1), (neighbours, 1), (ends, 1), (halves, 0), (crossing, 1), (by_a_rest, 1),
             (in_one_arm, 1), (in_both_arms, 0), (every_other, 0), (until, 0), (from_the_end, 1),
             (filled_by_index, None), (filled_by_mask, None), (called, None)]
 

@@ -134,13 +134,13 @@ class Reverse:
         env = {}
         function.body = copied(function.body, env)
         function.result = substituted(function.result, env)
-        starts = leaves(wrt)
+        starts, reader = leaves(wrt), self.reader
         carried_views(through_views(function))
         function.body = segmented(function.body, Naturals(function.body))
         self.several = of_several_dtypes(function.body)
         function.body = forgotten(function, self.length_of, self.several)
         ask_entered(function.body)
-        function.body = hoist(parts_first(function.body), transposes=False)
+        function.body = hoist(parts_first(function.body), transposes=False, numbers=reader.unroll)
         while True:                     # a callee read in place may call others
             active = active_values(function.body, starts)
             self.inlined_any = False
@@ -158,7 +158,6 @@ class Reverse:
         self.read_twice = {v for v, n in Counter(v for s in function.body for v in all_reads(s)).items() if n > 1}
         self.narrow = any(isinstance(v, Var) and is_narrow(v.fact) for v in [*made_by, *(
             p.value for p in function.params)])
-        reader = self.reader
         reader.build.block = backward = []
         reader.build.made.update(made_by)
         differentiated = function.result.items[0] if aux else function.result
