@@ -83,6 +83,11 @@ class Term(NamedTuple):
         return Term(_short(self.coefficient, other.divisor), self.above + other.below, self.below + other.above,
                     _short(self.divisor, other.coefficient)).reduced()
 
+    def left_by(self, common):
+        """Without factors that it has."""
+        return self._replace(above=tuple((Counter(self.above) - Counter(common.above)).elements()),
+                             below=tuple((Counter(self.below) - Counter(common.below)).elements()))
+
     def negated(self):
         return self._replace(coefficient=-self.coefficient)
 
@@ -121,20 +126,30 @@ class Term(NamedTuple):
 
 
 def in_normal_form(function: Function) -> list:
-    """The body of a function with its generated arithmetic in normal form, where that is shorter."""
+    """The body of a function with its generated arithmetic in normal form, where that is shorter.
+
+    notes["factored"] says whether a factor was taken out of a sum: of what is read once now there may be more to do.
+    """
     counts = reads_of(function)
     env = {}
     radicands = {s.targets[0]: r for s in walk(function.body) if isinstance(s, Let) and is_application(
         s.value, np.sqrt) and _is_float(r := s.value.args[0]) and (r.kind != TEMPORARY or counts.get(r, 0) > 1)}
 
-    def block(body):
-        return _Block(list(body), counts, env, radicands).rewritten(block)
+    again = False
 
-    body = block(function.body)
+    def block(body):
+        nonlocal again
+        found = _Block(list(body), counts, env, radicands)
+        body = found.rewritten(block)
+        again |= found.again
+        return body
+
+    function.body = block(function.body)
     if env:
         function.result = substituted(function.result, env)
-        body = replaced(body, env)
-    return body
+        function.body = replaced(function.body, env)
+    function.notes["factored"] = again
+    return function.body
 
 
 def reads_of(function):
@@ -171,6 +186,7 @@ class _Block:
             s.value, operator.truediv) and not s.value.kwargs and (not is_generated(s) or counts.get(
                 s.targets[0], 0) > 1) and all(isinstance(a, Var) for a in s.value.args)}
         self.kinds = (TEMPORARY, ADJOINT)       # of what may become part of a statement
+        self.again = False                      # whether a factor was taken out, which may be one of a product now
         self.reads: dict = {}                   # how often the statement reads a value: x + x does twice
         self.place = {s.targets[0]: k for k, s in enumerate(body) if isinstance(s, Let) and len(s.targets) == 1 and
                       isinstance(s.value, Apply) and not raised(s)}
@@ -211,6 +227,7 @@ class _Block:
         if not writer.made:
             self.env[target] = total
             return []
+        self.again |= writer.factored
         return writer.statements(total)
 
     # what factors are together
@@ -348,6 +365,19 @@ def _without_roots(term, radicands):
     return term
 
 
+def _common_factors(terms):
+    """What all terms have in common, without a coefficient; None where that is nothing."""
+    if len(terms) < 2:
+        return None
+    sides = []
+    for side in ("above", "below"):
+        common = Counter(getattr(terms[0], side))
+        for t in terms[1:]:
+            common &= Counter(getattr(t, side))
+        sides.append(tuple(common.elements()))
+    return Term(1, *sides) if any(sides) else None
+
+
 def _together(terms):
     """Like terms put together; what is left of a sum that is zero is no term."""
     found = {}
@@ -361,12 +391,18 @@ class _Writer:
     """The statements of a sum of terms."""
 
     def __init__(self, step):
-        self.step, self.made = step, []
+        self.step, self.made, self.factored = step, [], False
 
     def sum(self, terms):
         """The operand that holds the sum; None where there is no term, or its numbers are none."""
         if not terms or not all(math.isfinite(t.coefficient) and math.isfinite(t.divisor) and t.divisor for t in terms):
             return None
+        common = _common_factors(terms)
+        if common is not None:          # a * b - a * c is a * (b - c)
+            inner = self.sum([t.left_by(common) for t in terms])
+            if isinstance(inner, Var):
+                self.factored = True
+                return self.product(common.times(Term(1, (inner,))))
         flip = all(t.coefficient < 0 for t in terms)
         first = next(k for k, t in enumerate(terms) if (t.coefficient > 0) != flip)
         total = None

@@ -78,6 +78,10 @@ def simplify(function: Function, numbers=True) -> Function:
     function.body = divided_once(function)
     function.body = axes_kept(function)
     function.body = in_normal_form(function)
+    if function.notes.pop("factored"):
+        function.body = drop_dead(function.body, function.result)
+        function.body = in_normal_form(function)
+        function.notes.pop("factored")
     function.body, env = merge_common(function.body)
     function.result = substituted(function.result, env)
     function.body = rows_first(function)
