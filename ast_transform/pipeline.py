@@ -275,7 +275,8 @@ class Pipeline:
 
 def _passed(operand):
     """What a function that is called is told of an argument: whole numbers, names and objects are known to it."""
-    return Opaque(operand.value) if isinstance(operand, Const) and type(operand.value) is not float else fact_of(operand)
+    known = isinstance(operand, Const) and type(operand.value) is not float
+    return Opaque(operand.value) if known else fact_of(operand)
 
 
 def _kind_of(operand):

@@ -167,6 +167,12 @@ def reads(value) -> str:
     return "all" if record is None else record.options.get("reads", "all")
 
 
+def role(value) -> str:
+    """What an operation is in algebra, as its record says: "sum", "product", "total", ...; "" where it says nothing."""
+    record = record_of(value.function) if isinstance(value, Apply) else None
+    return "" if record is None else record.options.get("algebra", "")
+
+
 def updates(value) -> bool:
     """Whether an operation changes its first operand: its result is that operand afterwards."""
     record = record_of(value.function) if isinstance(value, Apply) else None

@@ -25,6 +25,9 @@ Options say what can be certain of a call, of operands as core/kinds.py describe
     fact=f                      dtype and lengths of the result; None, or without it: the function is asked (probing.py)
     lengths=f                   pairs of lengths that must be equal, of operands by name; pairs of tuples broadcast
 
+    algebra="sum"               what it is where sums of products are rewritten (passes/algebra.py): sum, difference,
+                                product, quotient, negation, total (over axes), root, exponential, transpose
+
 Options say what a backward loop needs to know of an operation that it reads the result of.
 
     cheap=True                  it is made again rather than saved, as views are, and lengths; or a function of operands

@@ -36,7 +36,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gradscribe.ast_transform.core.alias import aliased, parts_of, raised, updates
+from gradscribe.ast_transform.core.alias import aliased, parts_of, raised, reads, role, updates
 from gradscribe.ast_transform.core.form import (
     ADJOINT,
     TEMPORARY,
@@ -62,8 +62,8 @@ from gradscribe.ast_transform.passes.anf import describe
 from gradscribe.ast_transform.passes.views import axes_undone
 from gradscribe.ast_transform.rules.identities import IDENTITIES
 
-SUMS, PRODUCTS = {operator.add, operator.sub}, {operator.mul, operator.truediv}
-ARITHMETIC = SUMS | PRODUCTS | {operator.neg}
+SUMS, PRODUCTS = {"sum", "difference"}, {"product", "quotient"}
+ARITHMETIC = SUMS | PRODUCTS | {"negation"}
 NUMBERS = (int, float)
 TERMS = 12                          # of one sum: more are left as they stand
 
@@ -132,8 +132,8 @@ def in_normal_form(function: Function) -> list:
     """
     counts = reads_of(function)
     env = {}
-    radicands = {s.targets[0]: r for s in walk(function.body) if isinstance(s, Let) and is_application(
-        s.value, np.sqrt) and _is_float(r := s.value.args[0]) and (r.kind != TEMPORARY or counts.get(r, 0) > 1)}
+    radicands = {s.targets[0]: r for s in walk(function.body) if isinstance(s, Let) and role(
+        s.value) == "root" and _is_float(r := s.value.args[0]) and (r.kind != TEMPORARY or counts.get(r, 0) > 1)}
 
     again = False
 
@@ -204,7 +204,7 @@ class _Block:
     def shorter(self, step, at):
         """The statements that stand for one, or None where they are no shorter."""
         absorbed = []
-        self.reads = Counter(a for a in step.value.args if isinstance(a, Var)) if step.value.function in SUMS else {}
+        self.reads = Counter(a for a in step.value.args if isinstance(a, Var)) if role(step.value) in SUMS else {}
         self.kinds = (TEMPORARY,) if len(self.reads) > 1 else (TEMPORARY, ADJOINT)
         terms = self.sum_of(step.value, at, absorbed)
         if terms is None:
@@ -254,7 +254,7 @@ class _Block:
         """np.mean for a sum that is divided by how many it adds up."""
         for v in term.above:
             value = self.values.get(v)
-            if not is_application(value, np.sum) or self.counts.get(v) != 1 or len(value.args) != 1 or not isinstance(
+            if role(value) != "total" or self.counts.get(v) != 1 or len(value.args) != 1 or not isinstance(
                     value.args[0], Var):
                 continue
             words = axis_and_keepdims(value)
@@ -305,20 +305,20 @@ class _Block:
 
     def sum_of(self, value, at, absorbed):
         """The terms of a value; None where it is no arithmetic of floating-point numbers."""
-        if value.function in SUMS:
+        if role(value) in SUMS:
             found = []
-            for a, sign in zip(value.args, (1, 1 if value.function is operator.add else -1)):
+            for a, sign in zip(value.args, (1, 1 if role(value) == "sum" else -1)):
                 terms = self.terms_of(a, at, absorbed)
                 found += terms if sign > 0 else [t.negated() for t in terms]
             return found if len(found) <= TERMS else None
-        if value.function is operator.neg:
+        if role(value) == "negation":
             return [t.negated() for t in self.terms_of(value.args[0], at, absorbed)]
         return [self.product(value, at, absorbed)]
 
     def terms_of(self, a, at, absorbed):
         """The terms of an operand of a sum, which may be a sum."""
         inner = self.definition(a, at)
-        if inner is not None and inner.function in SUMS | {operator.neg}:
+        if inner is not None and role(inner) in SUMS | {"negation"}:
             before = len(absorbed)
             absorbed.append(a)
             terms = self.sum_of(inner, at, absorbed)
@@ -333,16 +333,16 @@ class _Block:
         if _is_number(a):
             return [Term(a.value)]
         inner = self.definition(a, at)
-        if inner is None or inner.function in SUMS:
+        if inner is None or role(inner) in SUMS:
             return [Term(1, (a,))]
         absorbed.append(a)
-        if inner.function is operator.neg:
+        if role(inner) == "negation":
             (term,) = self.one(inner.args[0], at, absorbed)
             return [term.negated()]
         return [self.product(inner, at, absorbed)]
 
     def product(self, value, at, absorbed):
-        combine = Term.times if value.function is operator.mul else Term.over
+        combine = Term.times if role(value) == "product" else Term.over
         before = len(absorbed)
         (left,), (right,) = (self.one(a, at, absorbed) for a in value.args)
         found = combine(left, right)
@@ -481,8 +481,8 @@ def _is_number(a):
 def _is_arithmetic(step):
     """Whether a statement is arithmetic of floating-point numbers, its constants Python's."""
     value = step.value
-    return value.function in ARITHMETIC and not value.kwargs and _is_float(step.targets[0]) and all(
-        _is_float(a) or _is_number(a) or value.function in PRODUCTS and _is_count(a) for a in value.args)
+    return role(value) in ARITHMETIC and not value.kwargs and _is_float(step.targets[0]) and all(
+        _is_float(a) or _is_number(a) or role(value) in PRODUCTS and _is_count(a) for a in value.args)
 
 
 def _alike(a, b):
@@ -513,7 +513,7 @@ def constant_carries(function: Function) -> list:
     while kept:
         env = {v: c.init for c in kept for v in (c.inner, c.outer)}
 
-        def of(v):
+        def of(v, env=env):
             while isinstance(v, Var) and v in env:
                 v = env[v]
             return v
@@ -564,8 +564,8 @@ REDUCTIONS = {np.sum, np.mean, np.max, np.min, np.amax, np.amin, np.prod}
 def axes_kept(function: Function) -> list:
     """The body of a function where reductions keep their axis, or do not, as their only reader wants it.
 
-    np.sum(a, axis=1)[:, None] is np.sum(a, axis=1, keepdims=True), and np.sum(a, axis=1, keepdims=True)[:, 0] is
-    np.sum(a, axis=1).  An index goes into a quotient of a number: (1 / s)[:, None] is 1 / s[:, None].
+    np.sum(a, axis=1)[:, None] becomes np.sum(a, axis=1, keepdims=True), and what has keepdims and [:, 0] has neither.
+    An index goes into a quotient of a number: (1 / s)[:, None] is 1 / s[:, None].
     """
     counts = reads_of(function)
 
@@ -575,14 +575,14 @@ def axes_kept(function: Function) -> list:
                  isinstance(s.value, Apply) and counts.get(s.targets[0]) == 1 and s.targets[0].kind == TEMPORARY}
         for k in range(len(body) - 1, -1, -1):
             step = body[k]
-            while is_generated(step) and is_application(step.value, operator.getitem) and step.value.args[0] in place:
+            while is_generated(step) and reads(step.value) == "part" and step.value.args[0] in place:
                 source, index = step.value.args
                 inner = body[place[source]]
                 arrays = [a for a in inner.value.args if isinstance(a, Var)]
                 kept = _with_its_axes(inner.value, index, source.fact)
                 if kept is not None:
                     step.value = kept
-                elif inner.value.function in PRODUCTS | {operator.neg} and len(arrays) == 1 and is_generated(inner) \
+                elif role(inner.value) in PRODUCTS | {"negation"} and len(arrays) == 1 and is_generated(inner) \
                         and axes_undone(index, source.fact.dims) is not None:
                     fact = facts.item(arrays[0].fact, index)
                     moved = Var(arrays[0].hint, fact, TEMPORARY)
@@ -592,7 +592,7 @@ def axes_kept(function: Function) -> list:
                     step.value = Apply(whole, tuple(moved if a is arrays[0] else a for a in factors))
                     place[moved] = place.pop(source)
                     at = place[moved]
-                    if arrays[0] in place and is_application(body[at].value, operator.getitem):
+                    if arrays[0] in place and reads(body[at].value) == "part":
                         again = _with_its_axes(body[place[arrays[0]]].value, index, arrays[0].fact)
                         if again is not None:
                             inner.value = again
@@ -660,20 +660,20 @@ class _Polynomials:
         value = self.made.get(v)
         if not isinstance(value, Apply) or not _is_float(v):
             raise _Unknown
-        function, args = value.function, value.args
-        if function in (operator.add, operator.sub, np.add, np.subtract) and not value.kwargs:
+        kind, args = role(value), value.args
+        if kind in SUMS and not value.kwargs:
             a, b = (self.along(x, v) for x in args)
-            return _added(a, b, 1 if function in (operator.add, np.add) else -1)
-        if function in (operator.neg, np.negative) and not value.kwargs:
+            return _added(a, b, 1 if kind == "sum" else -1)
+        if kind == "negation" and not value.kwargs:
             return _added({}, self.of(args[0]), -1)
-        if function in (operator.mul, np.multiply) and not value.kwargs:
+        if kind == "product" and not value.kwargs:
             return self.multiplied(*(self.along(x, v) for x in args))
-        if function in (operator.truediv, np.divide) and not value.kwargs:
+        if kind == "quotient" and not value.kwargs:
             a, b = (self.along(x, v) for x in args)
             return self.multiplied(a, self.inverse(b, args[1], v))
-        if function is np.sum:
+        if kind == "total":
             return self.summed(value)
-        if function is operator.getitem and isinstance(args[0], Var) and type(args[0].fact) is Array:
+        if reads(value) == "part" and isinstance(args[0], Var) and type(args[0].fact) is Array:
             return self.turned(*args)
         raise _Unknown
 
@@ -765,7 +765,7 @@ class _Polynomials:
     def is_positive(self, atom):
         """Whether the entries of an atom are positive: exponentials, and sums of products of positive ones."""
         if isinstance(atom, Var):
-            return is_application(self.made.get(atom), np.exp) and atom.fact.kind == "f"
+            return role(self.made.get(atom)) == "exponential" and atom.fact.kind == "f"
         kind, inner = atom[:2]
         return kind == "length" or all(self.is_positive(factor[0]) for factor, _ in inner)
 
@@ -815,14 +815,14 @@ def without_zeros(function: Function) -> list:
         out = []
         for step in body:
             step = rebuilt(step, env, block)
-            if is_generated(step) and step.value.function in SUMS and not step.value.kwargs:
+            if is_generated(step) and role(step.value) in SUMS and not step.value.kwargs:
                 a, b = step.value.args
                 (target,) = step.targets
-                kept = a if is_zero(b) else b if step.value.function is operator.add and is_zero(a) else None
+                kept = a if is_zero(b) else b if role(step.value) == "sum" and is_zero(a) else None
                 if isinstance(kept, Var) and _alike(kept.fact, target.fact):
                     env[target] = kept
                     continue
-                if step.value.function is operator.sub and is_zero(a) and _is_float(b) and _alike(b.fact, target.fact):
+                if role(step.value) == "difference" and is_zero(a) and _is_float(b) and _alike(b.fact, target.fact):
                     step.value = Apply(operator.neg, (b,))
             out.append(step)
         return out

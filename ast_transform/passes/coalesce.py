@@ -26,7 +26,8 @@ import operator
 from collections import Counter
 from dataclasses import dataclass, field
 
-from gradscribe.ast_transform.core.alias import aliased, is_fresh, is_number, memory_of, updates
+from gradscribe.ast_transform.core.alias import aliased, is_fresh, is_number, memory_of, role, updates
+from gradscribe.ast_transform.core.alias import reads as reads_of
 from gradscribe.ast_transform.core.form import (
     SAVED,
     TEMPORARY,
@@ -530,10 +531,10 @@ class _Graph:
 def summed_up(step):
     """The operands that a generated sum of arrays may be added up in: of its dtype and its lengths."""
     value, target = step.value, step.targets[0].fact
-    if not isinstance(value, Apply) or value.function not in (operator.add, operator.sub) or step.origin is None or \
+    if role(value) not in ("sum", "difference") or step.origin is None or \
             not step.origin.generated or type(target) is not Array or not target.dims or target.kind not in "fc":
         return []
-    return [a for a in value.args[:1 if value.function is operator.sub else 2] if isinstance(a, Var) and type(
+    return [a for a in value.args[:2 if role(value) == "sum" else 1] if isinstance(a, Var) and type(
         a.fact) is Array and a.fact.dtype == target.dtype and a.fact.rank == target.rank and all(
             m.same(n) for m, n in zip(a.fact.dims, target.dims))]
 
@@ -676,7 +677,7 @@ def _word(group, graph, stored, naming):
             return found and f"{found}_saved"
     m = min(group, key=graph.order.get)
     made = graph.made.get(m)
-    if not is_plain(m.hint) and not is_application(made, operator.getitem):
+    if not is_plain(m.hint) and not (isinstance(made, Apply) and reads_of(made) == "part"):
         return None
     return word(made, naming.names, m.hint, not getattr(m.fact, "dims", ()))
 

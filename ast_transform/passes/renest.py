@@ -14,9 +14,8 @@ import operator
 from collections import Counter
 from dataclasses import replace
 
-import numpy as np
-
-from gradscribe.ast_transform.core.alias import aliased, raised, shows, updates
+from gradscribe.ast_transform.core.alias import aliased, raised, role, shows, updates
+from gradscribe.ast_transform.core.alias import reads as reads_of
 from gradscribe.ast_transform.core.draw import is_draw
 from gradscribe.ast_transform.core.form import (
     ADJOINT,
@@ -185,11 +184,11 @@ def _is_short(step, counts):
     if value.function in (operator.add, operator.sub, operator.mul):
         return all(isinstance(a, Const) and type(a.value) is int or isinstance(a, Var) and _is_index(a) and
                    a.kind != TEMPORARY for a in value.args)
-    if value.function is operator.getitem:
+    if reads_of(value) == "part":
         base, index = value.args
         parts = index.items if isinstance(index, Pack) else (index,)
         return isinstance(base, Var) and type(base.fact) is Array and all(map(_is_place, parts))
-    return value.function is np.transpose and len(value.args) == 1
+    return role(value) == "transpose" and len(value.args) == 1
 
 
 def _is_index(v):
@@ -243,7 +242,8 @@ def _operation_reads(step):
 
 def _composed(value):
     """x[i][j] is x[i, j]."""
-    if not is_application(value, operator.getitem) or not is_application(value.args[0], operator.getitem):
+    if not isinstance(value, Apply) or reads_of(value) != "part" or not isinstance(
+            value.args[0], Apply) or reads_of(value.args[0]) != "part":
         return value
     (base, first), second = value.args[0].args, value.args[1]
     if not isinstance(first, (Var, Const)) or isinstance(first, Const) and type(first.value) is not int or isinstance(
@@ -301,7 +301,7 @@ def _patterns_first(block):
 def size(node):
     """About how many nodes of Python's tree a value takes."""
     if isinstance(node, Apply):
-        if node.function in (np.transpose, operator.getitem) and not node.kwargs:
+        if not node.kwargs and (role(node) == "transpose" or reads_of(node) == "part"):
             return 1 + sum(map(size, node.args))
         return 2 + sum(map(size, node.args)) + sum(1 + size(a) for _, a in node.kwargs)
     if isinstance(node, Pack):
@@ -459,7 +459,7 @@ def _one_line_of_the_user(step, later):
 def _adds_to_a_sum(step):
     """`dx += value`, on a line of its own."""
     value = step.value
-    return is_application(value, operator.add) and step.targets[0].kind == ADJOINT and any(
+    return role(value) == "sum" and step.targets[0].kind == ADJOINT and any(
         isinstance(a, Var) and a.hint == step.targets[0].hint and a.kind == ADJOINT for a in value.args)
 
 

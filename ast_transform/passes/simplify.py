@@ -21,9 +21,16 @@ grad_f(x):
 """
 import operator
 
-import numpy as np
-
-from gradscribe.ast_transform.core.alias import is_number, may_raise, raised, reads, record_of, repeatable, updates
+from gradscribe.ast_transform.core.alias import (
+    is_number,
+    may_raise,
+    raised,
+    reads,
+    record_of,
+    repeatable,
+    role,
+    updates,
+)
 from gradscribe.ast_transform.core.draw import draws, is_draw
 from gradscribe.ast_transform.core.form import (
     TEMPORARY,
@@ -43,7 +50,6 @@ from gradscribe.ast_transform.core.form import (
     all_reads,
     as_slice,
     blocks,
-    is_application,
     made,
     operands,
     rebuilt,
@@ -339,7 +345,7 @@ def ask_latest(function):
                         step.value = Apply(shape_of, (asked, axis), origin=step.value.origin)
                 elif updates(step.value) and isinstance(step.value.args[0], Var):
                     latest[step.value.args[0]] = step.targets[0]
-                elif is_application(step.value, np.copy) and step.value.args[0] in given and step.targets[
+                elif _copies(step.value) and step.value.args[0] in given and step.targets[
                         0].hint == step.value.args[0].hint:     # x = x.copy(): the argument has no name any more
                     latest[step.value.args[0]] = step.targets[0]
                     again.add(step.value.args[0])
@@ -410,7 +416,7 @@ def hoist(body, transposes=True, numbers=True):
             kept, env = [], {}
             for inner in step.body:
                 if isinstance(inner, Let) and _movable(inner) and not inside & set(operands(inner.value)) and (
-                        transposes or inner.value.function is not np.transpose) and (
+                        transposes or role(inner.value) != "transpose") and (
                             numbers or not _is_a_number_of_the_user(inner)):
                     inside -= set(inner.targets)
                     value = substituted(inner.value, env)
@@ -432,6 +438,11 @@ def _is_a_number_of_the_user(step):
     return _makes_a_number(step) and step.targets[0].kind == TEMPORARY and not (
         step.origin is not None and step.origin.generated) and getattr(
             record_of(step.value.function), "kind", None) == "elementwise"
+
+
+def _copies(value):
+    record = record_of(value.function)
+    return record is not None and record.options.get("allocates") == "copied" and isinstance(value.args[0], Var)
 
 
 def _makes_a_number(step):

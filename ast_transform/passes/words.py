@@ -11,7 +11,7 @@
 """
 import operator
 
-from gradscribe.ast_transform.core.alias import parts_of
+from gradscribe.ast_transform.core.alias import parts_of, reads
 from gradscribe.ast_transform.core.form import TEMPORARY, USER, Apply, Const, Var, operands
 
 WORDS = {operator.add: "total", operator.sub: "diff", operator.mul: "prod", operator.truediv: "ratio",
@@ -35,11 +35,12 @@ def word(value, name_of=None, hint="", number=True):
     """
     if not isinstance(value, Apply):
         return None
-    if value.function is operator.getitem:
+    if reads(value) == "part":
         return _entry(value, name_of)
     try:
-        found = "square" if value.function is operator.pow and isinstance(
-            value.args[1], Const) and value.args[1].value == 2 else WORDS.get(value.function)
+        found = WORDS.get(value.function)
+        if found == "power" and isinstance(value.args[1], Const) and value.args[1].value == 2:
+            found = "square"
         if found is None and value.function in TESTS:
             found = "test" if number else "mask"
     except TypeError:

@@ -43,7 +43,7 @@ import operator
 
 import numpy as np
 
-from gradscribe.ast_transform.core.alias import is_fresh, raised
+from gradscribe.ast_transform.core.alias import is_fresh, raised, role
 from gradscribe.ast_transform.core.form import (
     Apply,
     Const,
@@ -115,13 +115,13 @@ def _with_tail(body, k, join, then, counts):
         if value.function is put_add and value.args[2] in zero and value.args[0] not in zero and not any(
                 v in zero for v in operands(value.args[1])):
             sums[target] = sums.get(value.args[0], value.args[0])
-        elif value.function is operator.add and len(tainted) == 1 and not value.kwargs and all(
+        elif role(value) == "sum" and len(tainted) == 1 and not value.kwargs and all(
                 isinstance(a, Var) for a in value.args):
             other = next(a for a in value.args if a not in zero)
             if not _same_shape(other.fact, target.fact):
                 return None
             sums[target] = sums.get(other, other)
-        elif value.function is operator.sub and not value.kwargs and value.args[1] in zero and isinstance(
+        elif role(value) == "difference" and not value.kwargs and value.args[1] in zero and isinstance(
                 value.args[0], Var) and value.args[0] not in zero and _same_shape(value.args[0].fact, target.fact):
             sums[target] = sums.get(value.args[0], value.args[0])
         elif _is_zero_with(value, zero) and is_fresh(value):
@@ -179,6 +179,6 @@ def _is_zero_with(value, zero):
         return bool(args) and args[0] and not any(args[1:])
     if value.function in EITHER:
         return any(args)
-    if value.function in (operator.add, operator.sub):
+    if role(value) in ("sum", "difference"):
         return all(args)
     return False

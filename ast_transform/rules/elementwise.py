@@ -48,7 +48,7 @@ def log_of(number):
 
 # --- arithmetic ------------------------------------------------------------------------------------------------------
 
-@elementwise(operator.add, alias=(np.add,), samples=samples.analytic_pairs, cheap=True)
+@elementwise(operator.add, alias=(np.add,), samples=samples.analytic_pairs, cheap=True, algebra="sum")
 class add:
     def partial_a():
         return 1
@@ -57,7 +57,7 @@ class add:
         return 1
 
 
-@elementwise(operator.sub, alias=(np.subtract,), samples=samples.analytic_pairs, cheap=True)
+@elementwise(operator.sub, alias=(np.subtract,), samples=samples.analytic_pairs, cheap=True, algebra="difference")
 class subtract:
     def partial_a():
         return 1
@@ -66,7 +66,7 @@ class subtract:
         return -1
 
 
-@elementwise(operator.mul, alias=(np.multiply,), samples=samples.analytic_pairs, cheap=True)
+@elementwise(operator.mul, alias=(np.multiply,), samples=samples.analytic_pairs, cheap=True, algebra="product")
 class multiply:
     def partial_a(b):
         return b
@@ -75,7 +75,8 @@ class multiply:
         return a
 
 
-@elementwise(operator.truediv, alias=(np.divide,), samples=samples.analytic_pairs, raises="numbers", cheap=True)
+@elementwise(operator.truediv, alias=(np.divide,), samples=samples.analytic_pairs, raises="numbers", cheap=True,
+             algebra="quotient")
 class divide:
     def partial_a(b):
         return 1 / b
@@ -120,7 +121,7 @@ class float_power:
         return y * np.log(np.where(a == 0, 1, a))
 
 
-@elementwise(operator.neg, alias=(np.negative,), samples=samples.analytic, cheap=True)
+@elementwise(operator.neg, alias=(np.negative,), samples=samples.analytic, cheap=True, algebra="negation")
 class negative:
     def partial_x():
         return -1
@@ -173,7 +174,7 @@ class ldexp:
 
 # --- roots and exponentials ------------------------------------------------------------------------------------------
 
-@elementwise(np.sqrt, alias=(math.sqrt,), samples=samples.analytic_positives, special=[(0.0, np.inf)])
+@elementwise(np.sqrt, alias=(math.sqrt,), samples=samples.analytic_positives, special=[(0.0, np.inf)], algebra="root")
 class sqrt:
     def partial_x(y):
         return 1 / (2 * y)
@@ -194,7 +195,8 @@ class hypot:
         return b / y
 
 
-@elementwise(np.exp, alias=(math.exp,), samples=samples.analytic, special=[(-1e3, 0.0), (-np.inf, 0.0)])
+@elementwise(np.exp, alias=(math.exp,), samples=samples.analytic, special=[(-1e3, 0.0), (-np.inf, 0.0)],
+             algebra="exponential")
 class exp:
     def partial_x(y):
         return y

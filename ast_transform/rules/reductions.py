@@ -114,7 +114,7 @@ def positions(x, axis):
 
 # --- sums -------------------------------------------------------------------------------------------------------------
 
-@linear(np.sum, "x", samples=samples.reductions, full_rank="or number", memory=FRESH, order="vector")
+@linear(np.sum, "x", samples=samples.reductions, full_rank="or number", memory=FRESH, order="vector", algebra="total")
 class sum_:
     def primal(x, axis=None, *, keepdims=False):
         return np.sum(x, axis=axis, keepdims=keepdims)

@@ -152,7 +152,8 @@ class atleast_3d:
 
 # --- axes in another order, entries in another order ------------------------------------------------------------------
 
-@linear(np.transpose, "a", samples=samples.permutations, full_rank="moves", memory=VIEW, cell=True)
+@linear(np.transpose, "a", samples=samples.permutations, full_rank="moves", memory=VIEW, cell=True,
+        algebra="transpose")
 class transpose:
     def primal(a, axes=None):
         return np.transpose(a, axes)

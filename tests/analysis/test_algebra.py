@@ -35,7 +35,7 @@ def run(function, given):
 
 
 def made_at_random(rng):
-    """Statements of sums, products, quotients and negations, of numbers and arrays, each reading what was made before."""
+    """Statements of sums, products, quotients and negations, of numbers and arrays, each of what was made before."""
     n, m = (Length(Symbol(label, True, size)) for label, size in (("n", 4), ("m", 3)))
     shapes = [(), (m,), (n, m), (n, Length(None, 1))]
     params = [Var(name, Array(np.dtype(float), shapes[k]), USER) for k, name in enumerate("abcd")]

@@ -6,7 +6,7 @@ against central differences.
 import numpy as np
 
 
-# --- pharmacokinetics: doses into one compartment ---------------------------------------------------------------------
+# --- pharmacokinetics: doses into one compartment -------------------------------------------------------------------
 
 def dosing(clearance, volume, doses, observed, dt):
     amount = 0.0
@@ -44,10 +44,11 @@ def grad_dosing(clearance, volume, doses, observed, dt):
     return dclearance, dvolume
 
 
-# --- geodesy: the length of a route on a sphere -----------------------------------------------------------------------
+# --- geodesy: the length of a route on a sphere ---------------------------------------------------------------------
 
 def route(lat, lon):
-    a = np.sin((lat[1:] - lat[:-1]) / 2) ** 2 + np.cos(lat[1:]) * np.cos(lat[:-1]) * np.sin((lon[1:] - lon[:-1]) / 2) ** 2
+    cosines = np.cos(lat[1:]) * np.cos(lat[:-1])
+    a = np.sin((lat[1:] - lat[:-1]) / 2) ** 2 + cosines * np.sin((lon[1:] - lon[:-1]) / 2) ** 2
     return np.sum(2 * np.arcsin(np.sqrt(a)))
 
 
@@ -61,7 +62,7 @@ def grad_route(lat, lon):
 
     # return np.sum(2 * np.arcsin(np.sqrt(a)))
     da = 1 / (np.sqrt(1 - a) * np.sqrt(a))
-    # a = np.sin((lat[1:] - lat[:-1]) / 2) ** 2 + np.cos(lat[1:]) * np.cos(lat[:-1]) * np.sin((lon[1:] - lon[:-1]) / 2) ** 2
+    # a = np.sin((lat[1:] - lat[:-1]) / 2) ** 2 + cosines * np.sin((lon[1:] - lon[:-1]) / 2) ** 2
     dhalf_lat = da * np.sin(half_lat) * np.cos(half_lat)
     dhalf_lon = da * cos_1 * cos_0 * sin_lon * np.cos(half_lon)
     dcos = da * sin_lon ** 2
@@ -74,7 +75,7 @@ def grad_route(lat, lon):
     return dlat, dlon
 
 
-# --- epidemiology of counts: a Poisson regression with exposures ------------------------------------------------------
+# --- epidemiology of counts: a Poisson regression with exposures ----------------------------------------------------
 
 def poisson(X, w, exposure, counts):
     eta = X @ w + np.log(exposure)
@@ -125,7 +126,7 @@ def grad_lennard_jones(x, eps, sigma):
     return dx, deps, dsigma
 
 
-# --- audio: a filter with one pole ------------------------------------------------------------------------------------
+# --- audio: a filter with one pole ----------------------------------------------------------------------------------
 
 def one_pole(a, b, x, target):
     y = 0.0
@@ -159,7 +160,7 @@ def grad_one_pole(a, b, x, target):
     return da, db
 
 
-# --- robotics: where the tip of a planar arm is -----------------------------------------------------------------------
+# --- robotics: where the tip of a planar arm is ---------------------------------------------------------------------
 
 def reach(angles, lengths, goal):
     heading = np.cumsum(angles)
@@ -186,7 +187,7 @@ def grad_reach(angles, lengths, goal):
     return dangles, dlengths
 
 
-# --- finance: the ratio of return to risk -----------------------------------------------------------------------------
+# --- finance: the ratio of return to risk ---------------------------------------------------------------------------
 
 def sharpe(w, mean, cov):
     return w @ mean / np.sqrt(w @ cov @ w)
@@ -203,7 +204,7 @@ def grad_sharpe(w, mean, cov):
     return dw, dmean
 
 
-# --- graphs: ranks of pages --------------------------------------------------------------------------------------------
+# --- graphs: ranks of pages -----------------------------------------------------------------------------------------
 
 def ranks(A, damping, target, passes):
     n = A.shape[0]
@@ -240,7 +241,7 @@ def grad_ranks(A, damping, target, passes):
     return dA, ddamping
 
 
-# --- networks: a residual block with a gate -----------------------------------------------------------------------------
+# --- networks: a residual block with a gate -------------------------------------------------------------------------
 
 def block(x, W, V, b):
     h = np.tanh(x @ W)
@@ -267,7 +268,7 @@ def grad_block(x, W, V, b):
     return dx, dW, dV, db
 
 
-# --- ecology: a population that is counted ------------------------------------------------------------------------------
+# --- ecology: a population that is counted --------------------------------------------------------------------------
 
 def ricker(r, K, N0, counts):
     N = N0

@@ -32,6 +32,17 @@ def test_size():
     assert math.exp(sum(map(math.log, ratios.values())) / len(ratios)) <= legibility.MEAN, ratios
 
 
+@pytest.mark.parametrize("module, missed", [("more_targets", {"fall_time"}), ("ten_targets", set())])
+def test_size_of_other_pairs(module, missed):
+    """`missed`: what is known to be longer than its bar, see docs/performance.md."""
+    each, mean = legibility.OTHERS[module]
+    found = legibility.others(module)
+    assert all(agree for _, _, agree, _ in found.values())
+    ratios = {name: ours / hand for name, (ours, hand, _, _) in found.items() if name not in missed}
+    assert max(ratios.values()) <= each, ratios
+    assert math.exp(sum(map(math.log, ratios.values())) / len(ratios)) <= mean, ratios
+
+
 def test_no_orphans():
     assert {p.stem for p in EMITTED.glob("*.py")} <= set(legibility.CASES)
 

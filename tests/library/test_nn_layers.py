@@ -233,18 +233,18 @@ def test_gradient_reads_as_if_written_by_hand():
 def grad_mlp_loss(params, x, y):
     W, b = params[0]
     inputs = x @ W + b
-    z = inputs <= 0
-    where_z = np.where(z, 0, inputs)
+    mask_inputs = inputs <= 0
+    where_inputs = np.where(mask_inputs, 0, inputs)
     W, b = params[2]
-    inputs = where_z @ W + b
+    inputs = where_inputs @ W + b
 
     # return np.sum((mlp(params, x) - y) ** 2)
     dinputs = 2 * (inputs - y)
     # return inputs @ W + b
     db = np.sum(dinputs, axis=0)
-    dW = where_z.T @ dinputs
+    dW = where_inputs.T @ dinputs
     dinputs = dinputs @ W.T
-    dz = np.where(z, 0, dinputs)
+    dz = np.where(mask_inputs, 0, dinputs)
     db_1 = np.sum(dz, axis=0)
     dW_1 = x.T @ dz
     return [(dW_1, db_1), (), (dW, db)]

@@ -20,8 +20,7 @@ def grad_nested(x, n):
     for i in reversed(range(n)):
         # t += s * s
         ds = 2 * s_saved[i]
-        passes = passes_saved[i]
-        for i_1 in reversed(range(passes)):
+        for i_1 in reversed(range(passes_saved[i])):
             j = i + i_1
             # s += x[j] * x[i]
             dx[i] += ds * x[j]

@@ -31,6 +31,6 @@ def grad_square_root(a, tolerance):
         # step = (x * x - a) / (2 * x)
         ratio_dx = dx / prod_x
         da += ratio_dx
-        dx += 2 * (ratio_dx * step) - 2 * (ratio_dx * x)
+        dx += ratio_dx * (2 * step - prod_x)
         dvalue = 0.0
     return dx + da
