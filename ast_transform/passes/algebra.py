@@ -636,7 +636,7 @@ class _Polynomials:
 
     def __init__(self, function):
         self.made = {s.targets[0]: s.value for s in walk(function.body) if isinstance(s, Let) and len(s.targets) == 1}
-        self.found, self.positive = {}, {}
+        self.found, self.opaque = {}, set()     # opaque: what is no polynomial of what it is made from
 
     def of(self, v):
         """The polynomial of an operand."""
@@ -649,7 +649,7 @@ class _Polynomials:
             try:
                 self.found[v] = self.computed(v)
             except _Unknown:
-                pass
+                self.opaque.add(v)
         return self.found[v]
 
     def atom(self, v):
@@ -788,8 +788,8 @@ def _with_indices(polynomial, of):
                       for (atom, indices), power in m): c for m, c in polynomial.items()}
 
 
-def without_zeros(function: Function) -> list:
-    """The body of a function without the terms of generated sums that are proved to be zero.
+def without_zeros(function: Function) -> tuple:
+    """The body and the result of a function without the terms of generated sums that are proved to be zero.
 
     The adjoint of the shift in log-sum-exp is one: its terms sum to 0.
 
@@ -797,7 +797,7 @@ def without_zeros(function: Function) -> list:
     >>> from gradscribe.ast_transform.passes.simplify import drop_dead
     >>> text = "def f(x):\\n    m = np.max(x)\\n    return m + np.log(np.sum(np.exp(x - m)))"
     >>> made = gradient(text, np.ones(3))
-    >>> made.body = without_zeros(made)
+    >>> made.body, made.result = without_zeros(made)
     >>> made.body = drop_dead(made.body, made.result)
     >>> print(show(made))
     grad_f(x):
@@ -809,7 +809,20 @@ def without_zeros(function: Function) -> list:
         dx = dexp_z * exp_z
         return dx
     """
-    known, env = _Polynomials(function), {}
+    body, result = _without_terms(function, _Polynomials(function))
+    function = Function(function.label, function.params, body, result, function.about, function.notes)
+    for v in _without_influence(function):
+        known = _Polynomials(function)
+        known.found[v] = {}
+        body, result = _without_terms(function, known)
+        if v not in live_values(body, result):
+            function.body, function.result = body, result
+    return function.body, function.result
+
+
+def _without_terms(function, known):
+    """The body and the result without terms that are zero."""
+    env = {}
 
     def block(body):
         out = []
@@ -831,5 +844,68 @@ def without_zeros(function: Function) -> list:
         return isinstance(v, Var) and _is_float(v) and v in known.made and not known.of(v)
 
     body = block(function.body)
-    function.result = substituted(function.result, env)
-    return replaced(body, env)
+    return replaced(body, env), substituted(function.result, env)
+
+
+def _without_influence(function):
+    """Generated values that others are computed from, and none of these depends on: the tangent of the shift in
+    log-sum-exp.  Each path from such a value ends in a polynomial that does not have it.
+    """
+    known, readers = _Polynomials(function), {}
+    for step in walk(function.body):
+        if isinstance(step, Let) and isinstance(step.value, Apply):
+            for v in operands(step.value):
+                readers.setdefault(v, []).append(step)
+        else:
+            for v in all_reads(step):
+                readers.setdefault(v, []).append(None)
+    for v in operands(function.result):
+        readers.setdefault(v, []).append(None)
+
+    def ends(v, after):
+        for step in readers.get(v, ()):
+            if step is None or not is_generated(step) or not _is_float(t := step.targets[0]):
+                return False
+            polynomial = known.of(t)
+            if t in known.opaque or _has(polynomial, after) and not ends(t, after):
+                return False
+        return True
+
+    def computed_from(v):
+        found = {v}
+        for u in (queue := [v]):
+            more = [t for s in readers.get(u, ()) if s is not None for t in s.targets if t not in found]
+            found.update(more)
+            queue += more
+        return found
+
+    found = [s.targets[0] for s in walk(function.body) if is_generated(s) and _is_float(s.targets[0])]
+    for v in found:
+        known.of(v)
+    return [v for v in found if v in known.opaque and v in readers and ends(v, computed_from(v))]
+
+
+def _has(polynomial, values):
+    """Whether a polynomial has one of some values, as an atom or within the text of a sum."""
+    def within(factors):
+        return any(a in values or isinstance(a, tuple) and a[0] == "sum" and within(a[1]) for (a, _), _ in factors)
+    return any(map(within, polynomial))
+
+
+def live_values(body, result):
+    """The values that a result needs, or a statement that is no operation."""
+    made = {t: s.value for s in walk(body) if isinstance(s, Let) for t in s.targets}
+    queue = [*operands(result), *(v for s in walk(body) if not isinstance(s, Let) for v in _own_reads(s))]
+    found = set(queue)
+    for v in queue:
+        more = [o for o in operands(made[v]) if o not in found] if v in made else []
+        found.update(more)
+        queue += more
+    return found
+
+
+def _own_reads(step):
+    """What a statement that is no operation reads, without what those inside it do."""
+    inside = {id(s) for block in blocks(step) for s in walk(block)}
+    yield from all_reads(step) if not inside else (
+        v for v in all_reads(rebuilt(step, {}, lambda _: [])))

@@ -79,7 +79,7 @@ def simplify(function: Function, numbers=True) -> Function:
     ask_entered(function.body)
     function.body, env = merge_common(function.body)
     function.result = substituted(function.result, env)
-    function.body = without_zeros(function)
+    function.body, function.result = without_zeros(function)
     function.body = drop_dead(function.body, function.result)
     function.body = divided_once(function)
     function.body = axes_kept(function)

@@ -4,7 +4,7 @@ long as the gradient that a careful person writes.
 What a careful person does here that a mechanical sweep does not:
   - keeps no value that one or two operations make again from values that are there (kalman: three stores, not twelve);
   - writes no forward loop whose passes only save what the backward pass can make again (pair_energy);
-  - cancels what is zero: the shift in log-sum-exp has no adjoint, since the adjoints it would get sum to zero (mixture);
+  - cancels what is zero: the shift in log-sum-exp has no adjoint, since what it gets sums to zero (mixture);
   - takes factors out of sums and puts like terms together (layer_norm);
   - uses the identity of the field: the adjoint of log(det(S)) is inv(S).T (kalman, normal_nll);
   - saves a decision, not the value that decides (bubble_sort), and one decision for one question;
