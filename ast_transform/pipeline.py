@@ -223,7 +223,7 @@ class Pipeline:
         for arrange in self.reader.arrangements:
             simple = check(arrange(simple), arrange.__name__)
         simple = check(ask_latest(simple), "ask_latest", outside)
-        return check(handed_on(check(renest(simple), "renest", outside)), "handed_on", outside) if nested else simple
+        return check(handed_on(check(renest(simple, not self.unroll), "renest", outside)), "handed_on", outside) if nested else simple
 
     def makes_anew(self, value) -> bool:
         """Whether a function of the user's that has a rule returns new arrays, as its source says."""

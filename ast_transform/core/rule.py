@@ -26,7 +26,8 @@ Options say what can be certain of a call, of operands as core/kinds.py describe
     lengths=f                   pairs of lengths that must be equal, of operands by name; pairs of tuples broadcast
 
     algebra="sum"               what it is where sums of products are rewritten (passes/algebra.py): sum, difference,
-                                product, quotient, negation, total (over axes), root, exponential, transpose
+                                product, quotient, negation, total (over axes), root, exponential, transpose,
+                                matrix product, outer product
 
 Options say what a backward loop needs to know of an operation that it reads the result of.
 

@@ -546,6 +546,70 @@ def _is_float_number(v):
     return type(v.fact) is Array and not v.fact.dims and v.fact.kind in "fc" and v.kind != USER
 
 
+# --- transposes of products ------------------------------------------------------------------------------------------
+
+def turned_products(function: Function) -> list:
+    """The body of a function with B.T @ A for (A.T @ B).T, where that has fewer transposes, and np.outer(b, a) for
+    np.outer(a, b).T.
+    """
+    counts = reads_of(function)
+
+    def block(body):
+        found = [s if isinstance(s, Let) else rebuilt(s, {}, block) for s in body]
+        values = {s.targets[0]: s for s in found if isinstance(s, Let) and len(s.targets) == 1}
+        changed = [(k, set(updated_in(s))) for k, s in enumerate(found)]
+        place, out = {id(s): k for k, s in enumerate(found)}, []
+
+        def once(v, at):
+            """The statement that makes a value for this one alone, of arrays that are what they were."""
+            made = values.get(v)
+            if made is None or counts.get(v) != 1 or not is_generated(made) or any(
+                    place[id(made)] < k < at and not names.isdisjoint(operands(made.value)) for k, names in changed):
+                return None
+            return made.value
+
+        def turned(v):
+            """A matrix whose transpose this is, or None."""
+            made = values.get(v)
+            return made.value.args[0] if made is not None and _is_transpose(made.value) else None
+
+        for k, step in enumerate(found):
+            if not (is_generated(step) and _is_transpose(step.value)):
+                out.append(step)
+                continue
+            inner, flip = once(step.value.args[0], k), False
+            if inner is not None and role(inner) == "negation":
+                flip, inner = True, once(inner.args[0], k)
+            made = None
+            if inner is not None and role(inner) == "outer product" and not inner.kwargs:
+                made = Apply(inner.function, inner.args[::-1])
+            elif inner is not None and role(inner) == "matrix product" and all(
+                    isinstance(a, Var) and a.fact.rank == 2 for a in inner.args):
+                before = 1 + sum(turned(a) is not None and counts.get(a) == 1 for a in inner.args)
+                if sum(turned(a) is None for a in inner.args) < before:
+                    sides = []
+                    for a in inner.args[::-1]:
+                        side = turned(a)
+                        if side is None:
+                            value = Apply(step.value.function, (a,))
+                            side = Var(describe(value.function, value.args), facts.infer(value.function, value.args))
+                            out.append(Let((side,), value, step.origin))
+                        sides.append(side)
+                    made = Apply(inner.function, tuple(sides))
+            if made is not None and flip:
+                product = Var("z", step.targets[0].fact)
+                out.append(Let((product,), made, step.origin))
+                made = Apply(operator.neg, (product,))
+            out.append(step if made is None else Let(step.targets, made, step.origin))
+        return out
+    return block(function.body)
+
+
+def _is_transpose(value):
+    return role(value) == "transpose" and len(value.args) == 1 and not value.kwargs and isinstance(
+        value.args[0], Var) and value.args[0].fact.rank == 2
+
+
 def axis_and_keepdims(value):
     """The words of a reduction, its axis a number, a tuple of such, or None; None where there are others, or it is not
     known what they say.

@@ -33,6 +33,7 @@ class Builder:
     def __init__(self, origin=None, block=None):
         self.block, self.origin, self.made = [] if block is None else block, origin, {}
         self.fold, self.again, self.segments = True, False, False       # the last two: inside a checkpoint
+        self.to_read = False            # whether what is built is source that is read: 1 / 3 is not 0.3333333333333333
 
     def let(self, hint, value, fact, kind=TEMPORARY):
         """A name for a value."""
@@ -169,8 +170,8 @@ class Builder:
             quotient = a
         elif _number(b) and type(b.value) is float and b.value == 0.5 and not _number(a):
             quotient = self.multiply(Const(2), a)
-        elif _number(a) and a.value == 1 and _number(b) and b.value and not isinstance(b.value, complex) and \
-                math.frexp(b.value)[0] not in (0.5, -0.5):       # 1 / 3 stays one: dy * (1 / 3) is dy / 3
+        elif self.to_read and _number(a) and a.value == 1 and _number(b) and b.value and not isinstance(
+                b.value, complex) and math.frexp(b.value)[0] not in (0.5, -0.5):    # dy * (1 / 3) is dy / 3
             quotient = self.let("t", Apply(operator.truediv, (a, b)), Array(float))
         else:
             quotient = self.apply(operator.truediv, a, b)

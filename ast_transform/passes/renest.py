@@ -63,11 +63,14 @@ LIMIT = 26                          # nodes in a nested expression
 DEEP = 40                           # operations inside one another: Python reads 200 brackets, each may need a few
 
 
-def renest(function: Function) -> Function:
-    function.body = _named_lengths(function)
+def renest(function: Function, to_read=True) -> Function:
+    """The function, changed.  to_read: not for compiled code, where a value has a place of its own to be computed in."""
+    if to_read:
+        function.body = _named_lengths(function)
     function.body, function.result = _plain_reads(function)
     function.body = _patterns_first(function.body)
-    function.body = read_again(function)
+    if to_read:
+        function.body = read_again(function)
     counts = {}
     for step in function.body:
         for v in all_reads(step):
@@ -75,8 +78,23 @@ def renest(function: Function) -> Function:
     for v in operands(function.result):
         counts[v] = counts.get(v, 0) + 1
     shown = _shown(function)
-    function.body = _block(function.body, counts, shown, function)
+    function.body = _block(function.body, counts, shown, _Result(function, to_read))
     return function
+
+
+class _Result:
+    """What a function returns, and whether the user's expressions may be part of it."""
+
+    def __init__(self, function, to_read):
+        self.function, self.to_read = function, to_read
+
+    @property
+    def result(self):
+        return self.function.result
+
+    @result.setter
+    def result(self, value):
+        self.function.result = value
 
 
 def _named_lengths(function):
@@ -353,6 +371,7 @@ def _block(block, counts, shown, function=None):
 
 class _Head:
     """The head of a while loop: its result is the test."""
+    to_read = False
 
     def __init__(self, test):
         self.result = test
@@ -397,7 +416,8 @@ def _destination(steps, k, shown, function):
         ):
             return None
     if function is not None and any(v is var for v in operands(function.result)):
-        of_the_user = step.origin is not None and step.origin.generated == 0 and var.kind == TEMPORARY
+        of_the_user = function.to_read and step.origin is not None and step.origin.generated == 0 and \
+            var.kind == TEMPORARY
         if of_the_user or not isinstance(function.result, Pack):
             limit = 3 * LIMIT if of_the_user else LIMIT
             return len(steps) if size(step.value) + size(function.result) <= limit else None

@@ -64,7 +64,13 @@ from gradscribe.ast_transform.core.operations import (
     size_of,
     unpacked,
 )
-from gradscribe.ast_transform.passes.algebra import axes_kept, constant_carries, in_normal_form, without_zeros
+from gradscribe.ast_transform.passes.algebra import (
+    axes_kept,
+    constant_carries,
+    in_normal_form,
+    turned_products,
+    without_zeros,
+)
 from gradscribe.ast_transform.passes.kin import unset_values
 from gradscribe.ast_transform.passes.products import divided_once, rows_first
 
@@ -83,6 +89,8 @@ def simplify(function: Function, numbers=True) -> Function:
     function.body = drop_dead(function.body, function.result)
     function.body = divided_once(function)
     function.body = axes_kept(function)
+    function.body = turned_products(function)
+    function.body = drop_dead(function.body, function.result)
     function.body = in_normal_form(function)
     if function.notes.pop("factored"):
         function.body = drop_dead(function.body, function.result)

@@ -108,6 +108,7 @@ class Specialiser(Draws, Growing, Edits, Operands, Calls, Methods, Applied, Cont
 
     def __init__(self, unroll=False, engine=None):
         self.build, self.unroll, self.engine = Builder(), unroll, engine
+        self.build.to_read = not unroll
         self.stack, self.captured, self.guards = [], {}, []
         self.functions = {}             # of the user's that were read: code and defaults as they were, see read.py
         self.rule_depth, self.owned = 0, set()

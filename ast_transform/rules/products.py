@@ -50,6 +50,7 @@ def _of_matmul(a, b):
 
 
 @bilinear(operator.matmul, "a", "b", alias=(np.matmul,), samples=samples.matmul_ranks, unbroadcast=True,
+          algebra="matrix product",
           order="matrices", lengths=_of_matmul, memory=FRESH)
 class matmul:
     def primal(a, b):
@@ -164,7 +165,7 @@ class inner:
         return np.tensordot(dy, a, (leading(a.ndim - 1), leading(a.ndim - 1)))
 
 
-@bilinear(np.outer, "a", "b", samples=samples.outer_ranks, memory=FRESH, order="rows")
+@bilinear(np.outer, "a", "b", samples=samples.outer_ranks, memory=FRESH, order="rows", algebra="outer product")
 class outer:
     def primal(a, b):
         return np.outer(a, b)

@@ -18,9 +18,11 @@ def norms_adjoint(x, out, dx, dout):
     # for k in range(3):
     for at_0 in range(3):
         dv[at_0] = 0.0
+    # n += v[k] * v[k]
+    prod_dn = 2 * dn
     for k in range(2, -1, -1):
         # n += v[k] * v[k]
-        dv[k] += 2 * (dn * v[k])
+        dv[k] += prod_dn * v[k]
     # for k in range(3):
     for k in range(2, -1, -1):
         # v[k] = x[i, k] + k

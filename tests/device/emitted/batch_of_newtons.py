@@ -14,13 +14,14 @@ def grad_lambda_2(n_1, x, y_saved_1_most_start, y_saved_1_most_parts):
     y_saved_1_most = y_saved_1_most_start[0]
     b = cuda.grid(1)
     while b < n_1:
+        x_1_ = x[b]
         y_saved_1_size = 0
         y_1_ = 1.0
         while True:
-            if not abs(y_1_ * y_1_ - x[b]) > 1e-09:
+            if not abs(y_1_ * y_1_ - x_1_) > 1e-09:
                 break
             y_saved_1_size += 1
-            y_1_ = 0.5 * (y_1_ + x[b] / y_1_)
+            y_1_ = 0.5 * (y_1_ + x_1_ / y_1_)
         y_saved_1_most = max(y_saved_1_most, y_saved_1_size)
         b += cuda.gridsize(1)
     block_max(y_saved_1_most_parts, y_saved_1_most)
@@ -39,14 +40,15 @@ def grad_lambda_3(y_saved_1_most_parts, y_saved_1_most):
 def grad_lambda_4(n_1, x, y_saved_1_kept, y_saved_1_sizes, y):
     b = cuda.grid(1)
     while b < n_1:
+        x_1_ = x[b]
         y_saved_1_size = 0
         y_1_ = 1.0
         while True:
-            if not abs(y_1_ * y_1_ - x[b]) > 1e-09:
+            if not abs(y_1_ * y_1_ - x_1_) > 1e-09:
                 break
             y_saved_1_kept[y_saved_1_size, b] = y_1_
             y_saved_1_size += 1
-            y_1_ = 0.5 * (y_1_ + x[b] / y_1_)
+            y_1_ = 0.5 * (y_1_ + x_1_ / y_1_)
         y_saved_1_sizes[b] = y_saved_1_size
         y[b] = y_1_
         b += cuda.gridsize(1)
@@ -65,11 +67,12 @@ def grad_lambda_5(n_1, dx):
 # while np.abs(y * y - a) > 1e-9:
 # y = 0.5 * (y + a / y)
 @cuda.jit
-def grad_lambda_6(n_1, y_saved_1_sizes, y, y_saved_1_kept, x, dx):
+def grad_lambda_6(n_1, y_saved_1_sizes, y, x, y_saved_1_kept, dx):
     b = cuda.grid(1)
     while b < n_1:
         y_saved_1_1_size = y_saved_1_sizes[b]
         dy_1_ = 2 * y[b]
+        x_1__1 = x[b]
         dx_1_ = 0.0
         while True:
             if not y_saved_1_1_size > 0:
@@ -79,7 +82,7 @@ def grad_lambda_6(n_1, y_saved_1_sizes, y, y_saved_1_kept, x, dx):
             y_1__1 = y_saved_1_kept[y_saved_1_1_size, b]
             t = dt / y_1__1
             dx_1_ = t + dx_1_
-            dy_1_ = dt - t * (x[b] / y_1__1)
+            dy_1_ = dt - t * (x_1__1 / y_1__1)
         dx[b] = dx_1_
         b += cuda.gridsize(1)
 
@@ -97,5 +100,5 @@ def grad_lambda(x):
     grad_lambda_4[grid(n_1)](n_1, x, y_saved_1_kept, y_saved_1_sizes, y)
     dx = cp.empty((n_1,), np.float64)
     grad_lambda_5[grid(n_1)](n_1, dx)
-    grad_lambda_6[grid(n_1)](n_1, y_saved_1_sizes, y, y_saved_1_kept, x, dx)
+    grad_lambda_6[grid(n_1)](n_1, y_saved_1_sizes, y, x, y_saved_1_kept, dx)
     return (dx,)

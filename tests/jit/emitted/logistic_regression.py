@@ -5,14 +5,13 @@ def value_and_grad_logistic_regression(w, b, x, y):
         raise ValueError('operands could not be broadcast together: lengths of arguments differ')
     product_3 = np.dot(x, w)
     sum_4 = 0.0
-    dlogaddexp_z = 1.0 / float(n_2)
     dz = product_3
     sum_5 = 0.0
     for i in range(n_2):
         z = product_3[i] + b
         logaddexp_z = logaddexp(0.0, z)
         sum_4 += logaddexp_z - y[i] * z
-        dz[i] = dlogaddexp_z * exp(0.0 if z == logaddexp_z else z - logaddexp_z) - dlogaddexp_z * y[i]
+        dz[i] = (exp(0.0 if z == logaddexp_z else z - logaddexp_z) - y[i]) / float(n_2)
         sum_5 += dz[i]
     mean_z = sum_4 / float(n_2)
     db = sum_5

@@ -13,17 +13,7 @@ def value_and_grad_logsumexp(x):
         sum_5 += exp_z[i]
     sum_exp_z = sum_5
     t = a + np.log(sum_exp_z)
-    t_6 = 1 / sum_exp_z
-    sum_7 = 0.0
-    sum_8 = 0.0
+    dx = exp_z
     for i in range(n_1):
-        dx = t_6 * exp_z[i]
-        sum_7 += dx
-        z = 1.0 if x[i] == a else 0.0
-        sum_8 += z
-    da = 1 - sum_7
-    t_9 = da / sum_8
-    t_10 = exp_z
-    for i in range(n_1):
-        t_10[i] = t_9 * (1.0 if x[i] == a else 0.0) + t_6 * exp_z[i]
-    return (t, t_10)
+        dx[i] = exp_z[i] / sum_exp_z
+    return (t, dx)

@@ -8,17 +8,15 @@ def value_and_grad_standardised(x, g):
     dg = np.zeros((n_2,), np.float64)
     dz_1 = np.empty((n_2,), np.float64)
     dx = np.empty((n_2,), np.float64)
-    t_19 = np.empty((n_1, n_2), np.float64)
+    t_18 = np.empty((n_1, n_2), np.float64)
     for i in range(n_1):
         sum_3 = 0.0
-        for j in range(n_2):
-            sum_3 += x[i, j]
-        sum_4 = sum_3
-        mean = sum_4 / float(n_2)
         sum_5 = 0.0
         for j in range(n_2):
-            z[j] = x[i, j] - mean
+            sum_3 += x[i, j]
             sum_5 += x[i, j]
+        sum_4 = sum_3
+        mean = sum_4 / float(n_2)
         sum_6 = sum_5
         t_7 = sum_6 / float(n_2)
         sum_8 = 0.0
@@ -28,22 +26,20 @@ def value_and_grad_standardised(x, g):
         sqrt_z = np.sqrt(sum_9 / float(n_2) + 1e-05)
         sum_14 = 0.0
         for j in range(n_2):
-            z_1 = z[j] / sqrt_z
-            z_2 = z_1 * g[j]
-            sum_11 += z_2 ** 3
-            dz = 3 * (z_2 * z_2)
-            dg[j] += dz * z_1
+            z[j] = (x[i, j] - mean) / sqrt_z
+            z_1 = z[j] * g[j]
+            sum_11 += z_1 ** 3
+            dz = 3 * (z_1 * z_1)
+            dg[j] += dz * z[j]
             dz_1[j] = dz * g[j] / sqrt_z
-            sum_14 += dz_1[j] * z_1
+            sum_14 += dz_1[j] * z[j]
         sum_15 = sum_14
-        t_16 = 2 * (sum_15 / (2 * sqrt_z))
-        sum_17 = 0.0
+        sum_16 = 0.0
         for j in range(n_2):
-            z_3 = t_16 * z[j]
-            dx[j] = dz_1[j] - z_3 / float(n_2)
-            sum_17 += dz_1[j]
-        sum_18 = sum_17
+            dx[j] = dz_1[j] - sum_15 / float(n_2) * z[j]
+            sum_16 += dz_1[j]
+        sum_17 = sum_16
         for j in range(n_2):
-            t_19[i, j] = dx[j] - sum_18 / float(n_2)
+            t_18[i, j] = dx[j] - sum_17 / float(n_2)
     sum_z = sum_11
-    return (sum_z, t_19, dg)
+    return (sum_z, t_18, dg)

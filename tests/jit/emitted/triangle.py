@@ -16,22 +16,21 @@ def value_and_grad_triangle(x, icf):
     dicf = np.empty((n_2,), np.float64)
     for k in range(n_2):
         dicf[k] = 0.0
-    ds = 1.0
     for i in range(n_1 - 1, -1, -1):
         t_1 = i + 1
         run_length_t = len(range(t_1, n_1, 1))
         p_1 = p
         for i_1 in range(run_length_t - 1, -1, -1):
             j_1 = t_1 + i_1
-            dt = ds * x[j_1]
-            x_1_ = x[i]
+            x_1_ = x[j_1]
+            x_1__1 = x[i]
             p_1 = p_1 - 1
             icf_1_ = icf[place(p_1, n_2)]
-            t_4 = ds * (icf_1_ * x_1_)
+            t_4 = icf_1_ * x_1__1
             dx[j_1] += t_4
-            t_5 = dt * icf_1_
+            t_5 = x_1_ * icf_1_
             dx[i] += t_5
-            t_6 = dt * x_1_
+            t_6 = x_1_ * x_1__1
             dicf[place(p_1, n_2)] += t_6
         p = p - run_length_t
     return (s, dx, dicf)
