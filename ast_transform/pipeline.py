@@ -223,7 +223,9 @@ class Pipeline:
         for arrange in self.reader.arrangements:
             simple = check(arrange(simple), arrange.__name__)
         simple = check(ask_latest(simple), "ask_latest", outside)
-        return check(handed_on(check(renest(simple, not self.unroll), "renest", outside)), "handed_on", outside) if nested else simple
+        if not nested:
+            return simple
+        return check(handed_on(check(renest(simple, not self.unroll), "renest", outside)), "handed_on", outside)
 
     def makes_anew(self, value) -> bool:
         """Whether a function of the user's that has a rule returns new arrays, as its source says."""
@@ -279,13 +281,25 @@ def _passed(operand):
     return Opaque(operand.value) if known else fact_of(operand)
 
 
+class _Same:
+    """An object as a key: itself and no other."""
+
+    def __init__(self, value):
+        self.value = value
+
+    def __eq__(self, other):
+        return isinstance(other, _Same) and self.value is other.value
+
+    def __hash__(self):
+        return id(self.value)
+
+
 def _kind_of(operand):
     """What a function that is called is made for: dtype, rank and lengths of an array, the value of a constant."""
     if isinstance(operand, Const) and type(operand.value) is float:
         return float
     if isinstance(operand, Const):
-        return type(operand.value), repr(operand.value) if type(operand.value) in (int, float, bool, str) else id(
-            operand.value)
+        return type(operand.value), operand.value if type(operand.value) in (int, bool, str) else _Same(operand.value)
     fact = operand.fact
     lengths = [d.normal() for d in (*fact.dims, *([fact.length] if fact.length is not None else []))]
-    return np.dtype(fact.dtype), fact.weak, fact.rank, tuple((id(n.symbol), n.offset) for n in lengths)
+    return np.dtype(fact.dtype), fact.weak, fact.rank, tuple((n.symbol, n.offset) for n in lengths)

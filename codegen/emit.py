@@ -215,6 +215,10 @@ class _Writer(Exits, Expressions):
                                   for _ in range(self.counts[v]))
         arrays = {self.naming.names[v] for v in self.naming.names if not isinstance(v.fact, Array) or v.fact.dims}
         self.names_read.update(arrays)          # a view is no number that is kept
+        kinds = {}
+        for v, n in self.naming.names.items():
+            kinds.setdefault(n, set()).add(v.fact.kind if type(v.fact) is Array else "")
+        self.signed = {n for n, found in kinds.items() if found <= set("ifc")}
         self.unset = unset_values(function.body, by_reads=True)
         self.read_unset = set(self.copied_unset())
         self.lengths = {s.targets[0]: s.value for s in walk(function.body) if isinstance(s, Let) and isinstance(
@@ -443,7 +447,7 @@ class _Writer(Exits, Expressions):
                 return [self.quoted(value, self.naming[step.targets[0]])]
         node = self.expression(value)
         if step.origin is not None and step.origin.generated:
-            node = minus_first(node)
+            node = minus_first(node, self.signed)
         if is_draw(value) and not any(self.counts.get(t) for t in step.targets) and step.targets[0].kind != USER:
             return [gast.Expr(node)]
         if step.targets[0] in self.lengths and step.targets[0].kind != USER:
@@ -487,7 +491,7 @@ class _Writer(Exits, Expressions):
         place = gast.Subscript(name(target), self.expression(index), gast.Store())
         value = self.expression(value)
         if step.origin is not None and step.origin.generated:
-            value = minus_first(value)
+            value = minus_first(value, self.signed)
         if step.value.function is put:
             fact = step.targets[0].fact         # of a list, it would change what the list holds
             numbers = type(fact) is Array and fact.kind in "fc"     # whole numbers /= would refuse
@@ -719,27 +723,35 @@ def update_of(place, value, operators):
     return None
 
 
-def minus_first(node):
-    """-a * b for -(a * b), in every part of an expression: the two are one number."""
+def minus_first(node, signed):
+    """-a * b for -(a * b), in every part of an expression: the two are one number.
+
+    signed: the names that may have a minus: NumPy refuses it before truth values.
+    """
     for n in nodes(node):
         for field, value in gast.iter_fields(n):
-            if isinstance(value, gast.AST) and _is_minus_of_a_product(value):
-                setattr(n, field, _moved_in(value))
+            if isinstance(value, gast.AST):
+                setattr(n, field, _moved_in(value, signed))
             elif isinstance(value, list):
-                value[:] = [_moved_in(v) if _is_minus_of_a_product(v) else v for v in value]
-    return _moved_in(node) if _is_minus_of_a_product(node) else node
+                value[:] = [_moved_in(v, signed) if isinstance(v, gast.AST) else v for v in value]
+    return _moved_in(node, signed)
 
 
-def _is_minus_of_a_product(node):
-    return isinstance(node, gast.UnaryOp) and isinstance(node.op, gast.USub) and isinstance(
-        node.operand, gast.BinOp) and isinstance(node.operand.op, (gast.Mult, gast.Div))
-
-
-def _moved_in(node):
-    product = first = node.operand
-    while isinstance(first.left, gast.BinOp) and isinstance(first.left.op, (gast.Mult, gast.Div)):
-        first = first.left
-    first.left = gast.UnaryOp(gast.USub(), first.left)
+def _moved_in(node, signed):
+    """The minus of a product before its first factor, where that is a number, a name, or a part of what has one."""
+    if not (isinstance(node, gast.UnaryOp) and isinstance(node.op, gast.USub) and isinstance(
+            node.operand, gast.BinOp) and isinstance(node.operand.op, (gast.Mult, gast.Div))):
+        return node
+    product = last = node.operand
+    while isinstance(last.left, gast.BinOp) and isinstance(last.left.op, (gast.Mult, gast.Div)):
+        last = last.left
+    first = last.left
+    while isinstance(first, gast.Subscript):
+        first = first.value
+    if not (isinstance(first, gast.Name) and first.id in signed or isinstance(first, gast.Constant) and type(
+            first.value) in (int, float)):
+        return node
+    last.left = gast.UnaryOp(gast.USub(), last.left)
     return product
 
 

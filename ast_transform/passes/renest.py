@@ -64,7 +64,7 @@ DEEP = 40                           # operations inside one another: Python read
 
 
 def renest(function: Function, to_read=True) -> Function:
-    """The function, changed.  to_read: not for compiled code, where a value has a place of its own to be computed in."""
+    """The function, changed.  to_read: not for compiled code, where each value has its place to be computed in."""
     if to_read:
         function.body = _named_lengths(function)
     function.body, function.result = _plain_reads(function)

@@ -43,7 +43,8 @@ import operator
 
 import numpy as np
 
-from gradscribe.ast_transform.core.alias import is_fresh, raised, role
+from gradscribe.ast_transform.core.alias import is_fresh, may_raise, raised, role
+from gradscribe.ast_transform.core.draw import is_draw
 from gradscribe.ast_transform.core.form import (
     Apply,
     Const,
@@ -165,6 +166,7 @@ def _renamed(s, rename):
 def _may_go_before(s, late):
     """Whether a statement may be made before the branch: it makes something new, of what is there."""
     return isinstance(s, Let) and isinstance(s.value, Apply) and is_fresh(s.value) and not raised(s) and \
+        not may_raise(s.value) and not is_draw(s.value) and \
         late.isdisjoint(all_reads(s)) and late.isdisjoint(all_made([s]))
 
 
