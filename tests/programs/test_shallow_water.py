@@ -1,4 +1,4 @@
-"""A shallow-water model in eight functions: its gradient is a set of functions, each of which reads like its original."""
+"""A shallow-water model in eight functions: its gradient is a set of functions that read like their originals."""
 import numpy as np
 
 import gradscribe as gs

@@ -30,7 +30,7 @@ def compute_again(restore, needed, saved, env, prefix, after, backward):
         c = after.get(v)
         if v in restore.undo:
             sources = restore.undo.sources(v)
-        elif not restore.cheap(v) and c is not None:
+        elif c is not None and (not restore.cheap(v) or restore.found_by_the_next(c, saved)):
             again[v] = c
             queue.append(c.inner)
             continue

@@ -244,6 +244,13 @@ class Restore:
         return kind == "constant" or kind == "elementwise" and not any(
             v in self.child.inside for v in operands(value))       # the same number in each pass
 
+    def found_by_the_next(self, carry, saved):
+        """Whether what a pass leaves is at hand going backward: the next pass has been given it, which saves it anyway.
+
+        Compiled code makes it again, in registers.
+        """
+        return not self.sweep.engine.reader.unroll and carry.inner in saved and type(carry.inner.fact) is Array
+
     def decides(self, value):
         """Source that is read computes a number again as it was, to the last bit; compiled code may not."""
         return self.sweep.engine.reader.unroll and decides(value)
