@@ -66,6 +66,8 @@ SUMS, PRODUCTS = {"sum", "difference"}, {"product", "quotient"}
 ARITHMETIC = SUMS | PRODUCTS | {"negation"}
 NUMBERS = (int, float)
 TERMS = 12                          # of one sum: more are left as they stand
+DEEP = 12                           # operations inside one another: what is further in is a factor
+FAR = 64                            # values that are computed from one, which are looked at
 
 
 class Term(NamedTuple):
@@ -187,6 +189,7 @@ class _Block:
                 s.targets[0], 0) > 1) and all(isinstance(a, Var) for a in s.value.args)}
         self.kinds = (TEMPORARY, ADJOINT)       # of what may become part of a statement
         self.again = False                      # whether a factor was taken out, which may be one of a product now
+        self.depth = 0                          # how many operations are being looked into
         self.reads: dict = {}                   # how often the statement reads a value: x + x does twice
         self.place = {s.targets[0]: k for k, s in enumerate(body) if isinstance(s, Let) and len(s.targets) == 1 and
                       isinstance(s.value, Apply) and not raised(s)}
@@ -288,8 +291,8 @@ class _Block:
 
     def definition(self, v, at):
         """The operation that makes a value which only this one reads, if it may be made here as well."""
-        k = self.place.get(v) if isinstance(v, Var) and v.kind in self.kinds and self.counts.get(v) in (
-            1, self.reads.get(v)) else None
+        k = self.place.get(v) if self.depth < DEEP and isinstance(v, Var) and v.kind in self.kinds and self.counts.get(
+            v) in (1, self.reads.get(v)) else None
         if k is None or not _is_arithmetic(self.body[k]):
             return None
         value = self.body[k].value
@@ -304,7 +307,14 @@ class _Block:
         return None if k is None else self.body[k].value
 
     def sum_of(self, value, at, absorbed):
-        """The terms of a value; None where it is no arithmetic of floating-point numbers."""
+        """The terms of a value; None where there are too many."""
+        self.depth += 1
+        try:
+            return self.terms(value, at, absorbed)
+        finally:
+            self.depth -= 1
+
+    def terms(self, value, at, absorbed):
         if role(value) in SUMS:
             found = []
             for a, sign in zip(value.args, (1, 1 if role(value) == "sum" else -1)):
@@ -342,6 +352,13 @@ class _Block:
         return [self.product(inner, at, absorbed)]
 
     def product(self, value, at, absorbed):
+        self.depth += 1
+        try:
+            return self.factors(value, at, absorbed)
+        finally:
+            self.depth -= 1
+
+    def factors(self, value, at, absorbed):
         combine = Term.times if role(value) == "product" else Term.over
         before = len(absorbed)
         (left,), (right,) = (self.one(a, at, absorbed) for a in value.args)
@@ -700,10 +717,15 @@ class _Polynomials:
 
     def __init__(self, function):
         self.made = {s.targets[0]: s.value for s in walk(function.body) if isinstance(s, Let) and len(s.targets) == 1}
+        self.waiting = [v for v in self.made if _is_float(v)]
         self.found, self.opaque = {}, set()     # opaque: what is no polynomial of what it is made from
 
     def of(self, v):
-        """The polynomial of an operand."""
+        """The polynomial of an operand: those of all values are found in their order, each of what was found before."""
+        if self.waiting:
+            waiting, self.waiting = self.waiting, ()
+            for made in waiting:
+                self.of(made)
         if isinstance(v, Const):
             if not _is_number(v):
                 raise _Unknown
@@ -927,26 +949,37 @@ def _without_influence(function):
         readers.setdefault(v, []).append(None)
 
     def ends(v, after):
-        for step in readers.get(v, ()):
-            if step is None or not is_generated(step) or not _is_float(t := step.targets[0]):
-                return False
-            polynomial = known.of(t)
-            if t in known.opaque or _has(polynomial, after) and not ends(t, after):
-                return False
+        queue, seen = [v], {v}
+        for u in queue:
+            for step in readers.get(u, ()):
+                if step is None or not is_generated(step) or not _is_float(t := step.targets[0]):
+                    return False
+                polynomial = known.of(t)
+                if t in known.opaque:
+                    return False
+                if t not in seen and _has(polynomial, after):
+                    seen.add(t)
+                    queue.append(t)
         return True
 
     def computed_from(v):
+        """All that is computed from a value; None where that is much."""
         found = {v}
         for u in (queue := [v]):
             more = [t for s in readers.get(u, ()) if s is not None for t in s.targets if t not in found]
             found.update(more)
             queue += more
+            if len(found) > FAR:
+                return None
         return found
 
+    if not any(role(value) == "total" for value in known.made.values() if isinstance(value, Apply)):
+        return []                       # what cancels is a sum's
     found = [s.targets[0] for s in walk(function.body) if is_generated(s) and _is_float(s.targets[0])]
-    for v in found:
+    for v in found[:1]:
         known.of(v)
-    return [v for v in found if v in known.opaque and v in readers and ends(v, computed_from(v))]
+    candidates = [v for v in found if v in known.opaque and len(readers.get(v, ())) > 1]
+    return [v for v in candidates if (after := computed_from(v)) is not None and ends(v, after)]
 
 
 def _has(polynomial, values):

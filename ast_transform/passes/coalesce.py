@@ -645,10 +645,10 @@ def _lifetimes(function):
                 if isinstance(step, Let):
                     found.update((t, (count, count, id(block))) for t in step.targets)
                 continue
-            for v in all_reads(step):
-                read(None, v)
             for inner in blocks(step):
                 visit(inner)
+            for v in all_reads(step):           # and what its passes and arms hand on
+                read(None, v)
 
     visit(function.body)
     read(None, function.result)
@@ -664,8 +664,8 @@ def _life(group, lives):
 
 
 def _apart(one, other):
-    """Whether two lifetimes have no statement in common; of two kinds of values, no name is shared."""
-    return one[2:] == other[2:] and (one[1] < other[0] or other[1] < one[0])
+    """Whether one lifetime ends before another begins; of two kinds of values, no name is shared."""
+    return one[2:] == other[2:] and one[1] < other[0]
 
 
 def _word(group, graph, stored, naming):
@@ -710,13 +710,12 @@ def _chosen(classes, graph, function, taken, words):
             hint = hint if hint.isidentifier() else "value"
             name, k = hint, 0
             life = _life(group, lives) if best(group).kind == TEMPORARY else None
-            while name in used and not (life is not None and name in shared and all(
-                    _apart(life, other) for other in shared[name])):
+            while name in used and not (life is not None and name in shared and _apart(shared[name], life)):
                 k += 1
                 name = f"{hint}_{k}"
             used.add(name)
-            if life is not None:
-                shared.setdefault(name, []).append(life)
+            if life is not None:        # groups come in the order of their first statements
+                shared[name] = life if name not in shared else (life[0], max(life[1], shared[name][1]), *life[2:])
         for m in group:
             naming.names[m] = name
     for step in walk(function.body):

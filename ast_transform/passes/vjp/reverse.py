@@ -359,7 +359,7 @@ class Reverse:
         Compiled code reads it in place: there nothing is computed twice.
         """
         lines = {s.origin.line for s in walk(callee.body) if getattr(s, "origin", None) is not None}
-        return not self.reader.unroll and len(lines) >= 3
+        return not self.reader.unroll and "given" in callee.notes and len(lines) >= 3
 
 
 def free_in(body, result):
