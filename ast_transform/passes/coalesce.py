@@ -45,6 +45,7 @@ from gradscribe.ast_transform.core.form import (
     While,
     all_reads,
     blocks,
+    entry_reads,
     is_application,
     made,
     operands,
@@ -100,6 +101,7 @@ class _Graph:
         self.escaped, self.kept = set(), set()      # not changed in place; of these, what passes have put into a list
         self.parameters = set(parameters)
         self.summed, self.not_in_place = {}, set()      # sums of an array of our own and something else
+        self.shown_arrays = None
         for v in parameters:
             self.see(v)
         self.roots(function.body)
@@ -428,8 +430,18 @@ class _Graph:
         for base in summed_up(step):
             if self.bases(base).isdisjoint(self.escaped) and self.owned(base):
                 self.summed[id(step), base] = step
-                if self.shown_by(base, [v for v in live if v not in step.targets]):
+                showing = set().union(*(self.showing(b) for b in self.bases(base, True)))
+                if not showing.isdisjoint(live - set(step.targets)):
                     self.not_in_place.add((id(step), base))
+
+    def showing(self, array):
+        """The values that may be, or show, an array."""
+        if self.shown_arrays is None:
+            self.shown_arrays = {}
+            for v in self.order:
+                for b in self.bases(v, True):
+                    self.shown_arrays.setdefault(b, set()).add(v)
+        return self.shown_arrays.get(array, set())
 
     def live_Effect(self, step, live):
         return live | set(operands(step.value))
@@ -647,8 +659,15 @@ def _lifetimes(function):
                 continue
             for inner in blocks(step):
                 visit(inner)
-            for v in all_reads(step):           # and what its passes and arms hand on
+            for v in entry_reads(step):
                 read(None, v)
+            for c in getattr(step, "carries", ()):      # what its passes and arms hand on
+                read(None, c.next)
+            for j in getattr(step, "joins", ()):
+                read(None, j.then)
+                read(None, j.orelse)
+            if isinstance(step, While):
+                read(None, step.test)
 
     visit(function.body)
     read(None, function.result)
@@ -664,8 +683,8 @@ def _life(group, lives):
 
 
 def _apart(one, other):
-    """Whether one lifetime ends before another begins; of two kinds of values, no name is shared."""
-    return one[2:] == other[2:] and one[1] < other[0]
+    """Whether two lifetimes have no statement in common; of two kinds of values, no name is shared."""
+    return one[2:] == other[2:] and (one[1] < other[0] or other[1] < one[0])
 
 
 def _word(group, graph, stored, naming):
@@ -710,12 +729,13 @@ def _chosen(classes, graph, function, taken, words):
             hint = hint if hint.isidentifier() else "value"
             name, k = hint, 0
             life = _life(group, lives) if best(group).kind == TEMPORARY else None
-            while name in used and not (life is not None and name in shared and _apart(shared[name], life)):
+            while name in used and not (life is not None and name in shared and all(
+                    _apart(life, other) for other in shared[name])):
                 k += 1
                 name = f"{hint}_{k}"
             used.add(name)
-            if life is not None:        # groups come in the order of their first statements
-                shared[name] = life if name not in shared else (life[0], max(life[1], shared[name][1]), *life[2:])
+            if life is not None:
+                shared.setdefault(name, []).append(life)
         for m in group:
             naming.names[m] = name
     for step in walk(function.body):
