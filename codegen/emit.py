@@ -145,9 +145,20 @@ def _called(function, found):
 
 def callees_of(function):
     """The functions that a function calls, in the order of its text."""
-    values = [v for s in walk(function.body) for v in (getattr(s, "value", None), getattr(s, "test", None))]
-    for value in [*values, function.result]:
-        yield from (inner.function for inner in applies(value) if isinstance(inner.function, Function))
+    for step in walk(function.body):
+        for value in _printed_in(step):
+            yield from (inner.function for inner in applies(value) if isinstance(inner.function, Function))
+    yield from (inner.function for inner in applies(function.result) if isinstance(inner.function, Function))
+
+
+def _printed_in(step):
+    """The values that a statement prints, without those inside it."""
+    yield from (getattr(step, field, None) for field in ("value", "test", "count"))
+    yield from (source for _, source in getattr(step, "items", ()))
+    for c in getattr(step, "carries", ()):
+        yield from (c.init, c.next)
+    for j in getattr(step, "joins", ()):
+        yield from (j.then, j.orelse)
 
 
 def provided(out, hint, value, taken):

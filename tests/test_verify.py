@@ -70,8 +70,8 @@ def texts(f):
     """The normal forms that are printed for the gradient of f, each with its naming."""
     found, coalesce = [], emit.coalesce
 
-    def noted(function, taken):
-        naming = coalesce(function, taken)
+    def noted(function, taken, **words):
+        naming = coalesce(function, taken, **words)
         found.append((function, naming))
         return naming
     with pytest.MonkeyPatch.context() as patch:

@@ -66,7 +66,7 @@ def test_lines_are_tied():
     choice = "y = y * x if y > 0.5 else y - x"
     assert tied(page(), "y = y - x") == ["y = y - x", choice, "# y = y - x", "dx -= dy"]
     assert tied(page(), "return np.sin(a) * a") == ["return np.sin(a) * a", "sin_a = np.sin(x)", "y = sin_a * x",
-                                                    "return dy * x * np.cos(x) + dy * sin_a + dx"]
+                                                    "return dy * (x * np.cos(x) + sin_a) + dx"]
 
 
 def test_the_whole_text_is_there():
