@@ -9,7 +9,7 @@ import numpy as np
 from gradscribe.ast_transform.core.alias import viewed
 from gradscribe.ast_transform.core.draw import draws
 from gradscribe.ast_transform.core.form import Apply, Const, Effect, Function, Let, Pack, Var, operands, walk
-from gradscribe.ast_transform.core.kinds import Array, Opaque
+from gradscribe.ast_transform.core.kinds import Array, Opaque, unknown
 from gradscribe.ast_transform.mapping import Unrestricted, Vmap
 from gradscribe.ast_transform.passes.accumulators import summed_in_numbers
 from gradscribe.ast_transform.passes.activity import is_own
@@ -128,11 +128,22 @@ class Pipeline:
     @staticmethod
     def called(reader, made, args):
         """The value of a call of such a function."""
-        call = Apply(made, tuple(args[k] for k in made.notes["given"]))
+        call, lengths = Apply(made, tuple(args[k] for k in made.notes["given"])), {}
+        known = {d.normal().symbol for a in args if isinstance(a, Var) for d in (*a.fact.dims, a.fact.length) if d}
+
+        def here(length):
+            """A length that the arguments do not say is another one at each call."""
+            symbol = length.normal().symbol
+            if symbol is None or symbol in known:
+                return length
+            return lengths.setdefault(symbol, unknown(symbol.label)).plus(length.normal().offset)
+
+        def fact(f):
+            return Array(f.dtype, tuple(map(here, f.dims)), None if f.length is None else here(f.length))
         if not isinstance(made.result, Pack):
-            return reader.build.let(made.label, call, made.result.fact)
+            return reader.build.let(made.label, call, fact(made.result.fact))
         results = made.result.items
-        return Struct("tuple", reader.build.several([r.hint for r in results], call, [r.fact for r in results]))
+        return Struct("tuple", reader.build.several([r.hint for r in results], call, [fact(r.fact) for r in results]))
 
     # transformations of normal forms
 
@@ -218,7 +229,7 @@ class Pipeline:
             simple = check(summed_in_numbers(simple), "summed_in_numbers", outside)
             if self.platform == "cpu":
                 simple = check(factored_once(by_substitution(simple)), "factored_once", outside)
-        if given:
+        if given or function.notes.get("owns"):     # a user, or a caller that adds to it, gets what it returns
             simple = check(owned_results(simple), "owned_results")
         for arrange in self.reader.arrangements:
             simple = check(arrange(simple), arrange.__name__)

@@ -29,9 +29,9 @@ from gradscribe.ast_transform.core.form import (
     Pack,
     Undefined,
     Var,
-    all_reads,
     is_application,
     operands,
+    read_counts,
     walk,
 )
 from gradscribe.ast_transform.core.kinds import Array, Sequence
@@ -216,16 +216,12 @@ class _Writer(Exits, Expressions):
         self.errors = ()                # that raise where we are, by np.errstate
         self.heading = None             # the comment that says of which statement we are
         self.numbers_of_passes = []     # of which the text needs no name where a loop says range(start, stop)
-        self.counts, self.without_axes = {}, self.arrays_without_axes()
-        for step in function.body:
-            for v in all_reads(step):
-                self.counts[v] = self.counts.get(v, 0) + 1
-        for v in operands(function.result):
-            self.counts[v] = self.counts.get(v, 0) + 1
-        self.names_read = Counter(self.naming.names[v] for v in self.counts if v in self.naming.names
-                                  for _ in range(self.counts[v]))
-        arrays = {self.naming.names[v] for v in self.naming.names if not isinstance(v.fact, Array) or v.fact.dims}
-        self.names_read.update(arrays)          # a view is no number that is kept
+        self.counts, self.without_axes = read_counts(function), self.arrays_without_axes()
+        times: Counter = Counter()
+        for v, n in self.counts.items():
+            times[self.naming.names.get(v)] += n
+        arrays = {n for v, n in self.naming.names.items() if not isinstance(v.fact, Array) or v.fact.dims}
+        self.numbers_read_once = {n for n, k in times.items() if k == 1} - arrays
         kinds = {}
         for v, n in self.naming.names.items():
             kinds.setdefault(n, set()).add(v.fact.kind if type(v.fact) is Array else "")
@@ -418,7 +414,7 @@ class _Writer(Exits, Expressions):
             return
         (kept, first, second), places = out[-3:], [s.targets[0] for s in out[-2:]]
         if not isinstance(kept.targets[0], gast.Name) or not isinstance(second.value, gast.Name) or \
-                second.value.id != kept.targets[0].id or self.names_read[second.value.id] != 1 or not all(
+                second.value.id != kept.targets[0].id or second.value.id not in self.numbers_read_once or not all(
                     isinstance(p, gast.Subscript) for p in places):
             return
         if gast.dump(_loaded(places[0])) == gast.dump(kept.value) and gast.dump(_loaded(places[1])) == gast.dump(

@@ -340,6 +340,14 @@ def _all_reads(step, found):
             _operands(j.orelse, found)
 
 
+def read_counts(function) -> dict:
+    """How often each value is read in a function."""
+    counts: dict = {}
+    for v in [*(v for s in function.body for v in all_reads(s)), *operands(function.result)]:
+        counts[v] = counts.get(v, 0) + 1
+    return counts
+
+
 def made(step) -> Iterator[Var]:
     """The variables that a statement defines for those after it."""
     if isinstance(step, Let):

@@ -28,6 +28,7 @@ Options say what can be certain of a call, of operands as core/kinds.py describe
     algebra="sum"               what it is where sums of products are rewritten (passes/algebra.py): sum, difference,
                                 product, quotient, negation, total (over axes), root, exponential, transpose,
                                 matrix product, outer product
+    word="diff"                 the name of a temporary that it gives, in source that is read (passes/words.py)
 
 Options say what a backward loop needs to know of an operation that it reads the result of.
 

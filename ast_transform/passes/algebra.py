@@ -36,7 +36,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gradscribe.ast_transform.core.alias import aliased, parts_of, raised, reads, role, updates
+from gradscribe.ast_transform.analysis.regions import whole
+from gradscribe.ast_transform.core.alias import aliased, parts_of, raised, reads, record_of, role, updates
 from gradscribe.ast_transform.core.form import (
     ADJOINT,
     TEMPORARY,
@@ -50,6 +51,7 @@ from gradscribe.ast_transform.core.form import (
     blocks,
     is_application,
     operands,
+    read_counts,
     rebuilt,
     replaced,
     same_operand,
@@ -132,7 +134,7 @@ def in_normal_form(function: Function) -> list:
 
     notes["factored"] says whether a factor was taken out of a sum: of what is read once now there may be more to do.
     """
-    counts = reads_of(function)
+    counts = read_counts(function)
     env = {}
     radicands = {s.targets[0]: r for s in walk(function.body) if isinstance(s, Let) and role(
         s.value) == "root" and _is_float(r := s.value.args[0]) and (r.kind != TEMPORARY or counts.get(r, 0) > 1)}
@@ -152,14 +154,6 @@ def in_normal_form(function: Function) -> list:
         function.body = replaced(function.body, env)
     function.notes["factored"] = again
     return function.body
-
-
-def reads_of(function):
-    """How often each value is read."""
-    counts = {}
-    for v in [*(v for s in function.body for v in all_reads(s)), *operands(function.result)]:
-        counts[v] = counts.get(v, 0) + 1
-    return counts
 
 
 def is_generated(step):
@@ -193,6 +187,7 @@ class _Block:
         self.reads: dict = {}                   # how often the statement reads a value: x + x does twice
         self.place = {s.targets[0]: k for k, s in enumerate(body) if isinstance(s, Let) and len(s.targets) == 1 and
                       isinstance(s.value, Apply) and not raised(s)}
+        self.chosen_from = {v for s in body if isinstance(s, Let) and _chooses(s.value) for v in operands(s.value)}
         self.changed = [(k, set(updated_in(s))) for k, s in enumerate(body)]
         self.changed = [(k, found) for k, found in self.changed if found]
 
@@ -213,9 +208,12 @@ class _Block:
         if terms is None:
             return None
         writer, (target,) = _Writer(step), step.targets
-        terms = [_without_roots(t, self.radicands) for t in terms]
-        better = [self.with_what_is_there(self.with_means(self.by_identities(t, writer), writer), at) for t in terms]
-        changed = any(t is not b for t, b in zip(terms, better))
+        before = [_without_roots(t, self.radicands) for t in terms]
+        terms = before
+        if target not in self.chosen_from:
+            terms = [self.by_identities(t, writer) for t in terms]
+        better = [self.with_what_is_there(self.with_means(t, writer), at) for t in terms]
+        changed = any(t is not b for t, b in zip(before, better))
         if not (absorbed or changed or any(isinstance(a, Const) for a in step.value.args) or len(set(
                 step.value.args)) < len(step.value.args)):
             return None
@@ -236,7 +234,11 @@ class _Block:
     # what factors are together
 
     def by_identities(self, term, writer):
-        """With what rules/identities.py says of a factor above and one below."""
+        """With what rules/identities.py says of a factor above and one below.
+
+        Not where np.where chooses from the result: an identity holds where the primal is defined, and may raise
+        elsewhere.
+        """
         for v in term.above:
             for w in term.below:
                 for identity in IDENTITIES:
@@ -247,8 +249,8 @@ class _Block:
         return term
 
     def matches(self, pattern, v, bound):
-        if isinstance(pattern, str):
-            return bound.setdefault(pattern, v) is v
+        if isinstance(pattern, str):    # any matrix
+            return v.fact.rank == 2 and bound.setdefault(pattern, v) is v
         value = self.values.get(v)
         return isinstance(value, Apply) and value.function is pattern.function and not value.kwargs and len(
             value.args) == len(pattern.args) and all(map(self.matches, pattern.args, value.args, (bound, bound)))
@@ -477,8 +479,11 @@ class _Writer:
 
 def _short(a, b):
     """a * b; NaN, with which nothing is written, where no person would write the product: 0.1 * 0.1."""
-    return a * b if a in (1, -1) or b in (1, -1) or len(repr(float(a * b))) < len(repr(float(a)) + repr(float(b))) \
-        else math.nan
+    product = a * b
+    if a in (1, -1) or b in (1, -1):
+        return product
+    lost = not math.isfinite(product) or not product and a and b        # too large, or too small, for a number
+    return math.nan if lost or len(repr(float(product))) >= len(repr(float(a)) + repr(float(b))) else product
 
 
 def _plain(number):
@@ -508,8 +513,14 @@ def _alike(a, b):
 
 
 def _is_count(v):
-    """A whole number, as a factor."""
-    return isinstance(v, Var) and type(v.fact) is Array and not v.fact.dims and v.fact.kind == "i"
+    """A whole number, as a factor, whose products do not wrap around."""
+    return isinstance(v, Var) and whole(v)
+
+
+def _chooses(value):
+    """Whether an operation leaves some entries of its operands out, by a condition."""
+    record = record_of(value.function) if isinstance(value, Apply) else None
+    return record is not None and "masks" in record.options
 
 
 def _is_float(v):
@@ -569,7 +580,7 @@ def turned_products(function: Function) -> list:
     """The body of a function with B.T @ A for (A.T @ B).T, where that has fewer transposes, and np.outer(b, a) for
     np.outer(a, b).T.
     """
-    counts = reads_of(function)
+    counts = read_counts(function)
 
     def block(body):
         found = [s if isinstance(s, Let) else rebuilt(s, {}, block) for s in body]
@@ -639,16 +650,13 @@ def axis_and_keepdims(value):
 
 # --- axes of length one ----------------------------------------------------------------------------------------------
 
-REDUCTIONS = {np.sum, np.mean, np.max, np.min, np.amax, np.amin, np.prod}
-
-
 def axes_kept(function: Function) -> list:
     """The body of a function where reductions keep their axis, or do not, as their only reader wants it.
 
     np.sum(a, axis=1)[:, None] becomes np.sum(a, axis=1, keepdims=True), and what has keepdims and [:, 0] has neither.
     An index goes into a quotient of a number: (1 / s)[:, None] is 1 / s[:, None].
     """
-    counts = reads_of(function)
+    counts = read_counts(function)
 
     def block(body):
         body = [s if isinstance(s, Let) else rebuilt(s, {}, block) for s in body]
@@ -684,8 +692,9 @@ def axes_kept(function: Function) -> list:
 
 def _with_its_axes(value, index, fact):
     """The reduction of one axis that keeps it, or does not; None where the index asks for something else."""
-    if value.function not in REDUCTIONS or len(value.args) != 1:
-        return None
+    record = record_of(value.function)
+    if record is None or "keepdims" not in record.signature.parameters or len(value.args) != 1:
+        return None                     # no reduction
     words, rank = axis_and_keepdims(value), value.args[0].fact.rank if isinstance(value.args[0], Var) else 0
     if words is None or type(axis := words.get("axis")) is not int:
         return None
@@ -780,6 +789,8 @@ class _Polynomials:
         for m, c in a.items():
             for n, d in b.items():
                 key = self.product_of(m, n)
+                if not c * d or not math.isfinite(c * d):
+                    raise _Unknown          # too small, or too large, for a number
                 total[key] = total.get(key, 0) + c * d
         return {m: c for m, c in total.items() if c}
 

@@ -26,8 +26,7 @@ import operator
 from collections import Counter
 from dataclasses import dataclass, field
 
-from gradscribe.ast_transform.core.alias import aliased, is_fresh, is_number, memory_of, role, updates
-from gradscribe.ast_transform.core.alias import reads as reads_of
+from gradscribe.ast_transform.core.alias import aliased, is_fresh, is_number, memory_of, reads, role, updates
 from gradscribe.ast_transform.core.form import (
     SAVED,
     TEMPORARY,
@@ -49,6 +48,7 @@ from gradscribe.ast_transform.core.form import (
     is_application,
     made,
     operands,
+    read_counts,
     walk,
 )
 from gradscribe.ast_transform.core.kinds import Array, Listed, Stack
@@ -153,8 +153,7 @@ class _Graph:
 
     def put_away(self, function):
         """Arrays that lists hold are not changed in place, but where they are made, before they are put there."""
-        reads = Counter(v for s in function.body for v in all_reads(s))
-        reads.update(operands(function.result))
+        times = Counter(read_counts(function))
         shown = {}
         for v in self.order:
             for b in self.bases(v):
@@ -177,7 +176,7 @@ class _Graph:
             if step is None or not isinstance(step, Let) or not is_fresh(step.value):
                 return False
             here = Counter(u for s in before for u in all_reads(s))
-            return all(here[u] == reads[u] for b in self.bases(array) for u in shown[b])
+            return all(here[u] == times[u] for b in self.bases(array) for u in shown[b])
         visit(function.body)
 
     def ownership(self, body):
@@ -696,7 +695,7 @@ def _word(group, graph, stored, naming):
             return found and f"{found}_saved"
     m = min(group, key=graph.order.get)
     made = graph.made.get(m)
-    if not is_plain(m.hint) and not (isinstance(made, Apply) and reads_of(made) == "part"):
+    if not is_plain(m.hint) and not (isinstance(made, Apply) and reads(made) == "part"):
         return None
     return word(made, naming.names, m.hint, not getattr(m.fact, "dims", ()))
 

@@ -8,6 +8,7 @@ import gast
 from gradscribe.ast_transform.core.form import Const, Var
 from gradscribe.ast_transform.core.kinds import Array
 from gradscribe.ast_transform.passes import language
+from gradscribe.ast_transform.passes.described import is_of_a_library
 from gradscribe.ast_transform.passes.values import Frame, Struct
 from gradscribe.ast_transform.source.diagnose import KindError, LanguageError
 from gradscribe.ast_transform.source.read import read, unwrap
@@ -33,11 +34,11 @@ def calls_itself(source):
 
 
 def _may_be_passed(value):
-    """Whether a function that stands by itself may be given an operand: arrays, numbers, names, objects as they are."""
+    """Whether a function that stands by itself may be given an operand: arrays, numbers, names, the user's objects."""
     if isinstance(value, Var):
         return type(value.fact) is Array and value.fact.kind in "fciub"
     return isinstance(value, Const) and (value.value is None or type(value.value) in (int, float, bool, str) or
-                                         type(value.value).__module__ not in ("builtins", "numpy"))
+                                         not is_of_a_library(type(value.value)))
 
 
 class Inlining:

@@ -14,8 +14,7 @@ import operator
 from collections import Counter
 from dataclasses import replace
 
-from gradscribe.ast_transform.core.alias import aliased, raised, role, shows, updates
-from gradscribe.ast_transform.core.alias import reads as reads_of
+from gradscribe.ast_transform.core.alias import aliased, parts_of, raised, reads, role, shows, updates
 from gradscribe.ast_transform.core.draw import is_draw
 from gradscribe.ast_transform.core.form import (
     ADJOINT,
@@ -41,6 +40,7 @@ from gradscribe.ast_transform.core.form import (
     is_application,
     made,
     operands,
+    read_counts,
     rebuilt,
     replaced,
     substituted,
@@ -54,11 +54,14 @@ from gradscribe.ast_transform.core.operations import (
     size_of,
     unpacked,
 )
+from gradscribe.ast_transform.passes.algebra import updated_in
 from gradscribe.ast_transform.passes.collectives import is_collective
 from gradscribe.ast_transform.passes.described import fact_of
 from gradscribe.ast_transform.passes.simplify import drop_dead
 
-NAME = 8                            # nodes that a name of no meaning is worth, with the line that sets it
+ENTRY = 5                           # nodes of A[i, j]: what a reader takes in at a glance
+LINE = 2                            # nodes of a line that sets a name, beside its value
+NAME = 8                            # the same, with what it costs a reader that the name says nothing
 LIMIT = 26                          # nodes in a nested expression
 DEEP = 40                           # operations inside one another: Python reads 200 brackets, each may need a few
 
@@ -71,13 +74,7 @@ def renest(function: Function, to_read=True) -> Function:
     function.body = _patterns_first(function.body)
     if to_read:
         function.body = read_again(function)
-    counts = {}
-    for step in function.body:
-        for v in all_reads(step):
-            counts[v] = counts.get(v, 0) + 1
-    for v in operands(function.result):
-        counts[v] = counts.get(v, 0) + 1
-    shown = _shown(function)
+    counts, shown = read_counts(function), _shown(function)
     function.body = _block(function.body, counts, shown, _Result(function, to_read))
     return function
 
@@ -158,10 +155,7 @@ def read_again(function):
 
     Not what the user has named, and not where something is written in between.
     """
-    counts = {}
-    for v in [*(v for s in function.body for v in all_reads(s)), *operands(function.result)]:
-        counts[v] = counts.get(v, 0) + 1
-    shown = _shown(function)
+    counts, shown = read_counts(function), _shown(function)
 
     def block(steps, around=frozenset()):
         """around: the indices of the loops around, which have their names there anyway."""
@@ -192,17 +186,18 @@ def _is_short(step, counts):
     if not isinstance(step, Let) or len(step.targets) != 1 or not isinstance(step.value, Apply) or raised(step):
         return False
     (var,), value = step.targets, step.value
-    reads = counts.get(var, 0)
-    if var.kind != TEMPORARY and not (var.kind == SAVED and _from_store(value)) or not reads or value.kwargs or not all(
+    times = counts.get(var, 0)
+    if var.kind != TEMPORARY and not (var.kind == SAVED and _from_store(value)) or not times or value.kwargs or not all(
             isinstance(a, (Var, Const, Pack, Slice)) for a in value.args):
         return False
     length = size(value)
-    if reads * length > length + (NAME if length <= 5 else 3) + reads and not (_from_store(value) and reads <= 6):
+    worth = NAME if length <= ENTRY or _from_store(value) else LINE
+    if times * length > length + worth + times:
         return False
     if value.function in (operator.add, operator.sub, operator.mul):
         return all(isinstance(a, Const) and type(a.value) is int or isinstance(a, Var) and _is_index(a) and
                    a.kind != TEMPORARY for a in value.args)
-    if reads_of(value) == "part":
+    if reads(value) == "part":
         base, index = value.args
         parts = index.items if isinstance(index, Pack) else (index,)
         return isinstance(base, Var) and type(base.fact) is Array and all(map(_is_place, parts))
@@ -260,15 +255,16 @@ def _operation_reads(step):
 
 def _composed(value):
     """x[i][j] is x[i, j]."""
-    if not isinstance(value, Apply) or reads_of(value) != "part" or not isinstance(
-            value.args[0], Apply) or reads_of(value.args[0]) != "part":
+    if not isinstance(value, Apply) or reads(value) != "part" or not isinstance(
+            value.args[0], Apply) or reads(value.args[0]) != "part":
         return value
     (base, first), second = value.args[0].args, value.args[1]
     if not isinstance(first, (Var, Const)) or isinstance(first, Const) and type(first.value) is not int or isinstance(
             first, Var) and not _is_index(first) or type(fact_of(base)) is not Array:
         return value
-    rest = second.items if isinstance(second, Pack) else [Const(p) for p in second.value] if isinstance(
-        second, Const) and type(second.value) is tuple else [second]
+    rest = parts_of(second)
+    if not all(_is_place(p) or isinstance(p, Const) and p.value is None for p in rest):
+        return value                    # an array among the parts turns axes round: x[i][:, k] is not x[i, :, k]
     return Apply(operator.getitem, (base, Pack("tuple", (first, *rest))), origin=value.origin)
 
 
@@ -319,7 +315,7 @@ def _patterns_first(block):
 def size(node):
     """About how many nodes of Python's tree a value takes."""
     if isinstance(node, Apply):
-        if not node.kwargs and (role(node) == "transpose" or reads_of(node) == "part"):
+        if not node.kwargs and (role(node) == "transpose" or reads(node) == "part"):
             return 1 + sum(map(size, node.args))
         return 2 + sum(map(size, node.args)) + sum(1 + size(a) for _, a in node.kwargs)
     if isinstance(node, Pack):
@@ -497,13 +493,7 @@ def _all_made(step):
 
 
 def _updated(step):
-    """Values that a statement, or one inside it, is likely to change in place."""
-    if isinstance(step, Let) and updates(step.value):
-        yield from operands(step.value.args[0])
-    for block in blocks(step):
-        for inner in block:
-            yield from _updated(inner)
-    if isinstance(step, (For, While)):
-        for c in step.carries:
-            if isinstance(c.init, Var):
-                yield c.init
+    """Values that a statement, or one inside it, is likely to change in place: with what loops are entered with."""
+    yield from updated_in(step)
+    for s in walk([step]):
+        yield from (c.init for c in getattr(s, "carries", ()) if isinstance(c.init, Var))

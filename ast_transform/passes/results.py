@@ -91,6 +91,9 @@ class Sources:
     def of_call(self, targets, value):
         """What each result of a function shows of what the call gives it."""
         callee = value.function
+        if callee.notes.get("fresh"):   # its results are its caller's, each in memory of its own
+            self.own.update(targets)
+            return
         inner, given = Sources(callee, self.callers), dict(zip((p.value for p in callee.params), value.args))
         several = isinstance(callee.result, Pack) and len(callee.result.items) == len(targets) > 1
         for k, t in enumerate(targets):

@@ -73,6 +73,7 @@ from gradscribe.ast_transform.passes.algebra import (
 )
 from gradscribe.ast_transform.passes.kin import unset_values
 from gradscribe.ast_transform.passes.products import divided_once, rows_first
+from gradscribe.ast_transform.passes.words import is_plain
 
 
 def simplify(function: Function, numbers=True) -> Function:
@@ -277,7 +278,7 @@ def _plain(value):
 
 
 def _name_after(kept, gone):
-    if kept.kind > gone.kind or kept.kind == gone.kind and kept.hint in ("t", "z"):
+    if kept.kind > gone.kind or kept.kind == gone.kind and is_plain(kept.hint):
         kept.hint, kept.kind = gone.hint, gone.kind
 
 

@@ -3,22 +3,17 @@
 
 `diff_x` is a difference that begins with x, `A_ij` the entry A[i, j].  In normal forms they are t and z.
 
+>>> import operator
 >>> import numpy as np
+>>> import gradscribe.ast_transform.rules.tables
 >>> from gradscribe.ast_transform.core.kinds import Array
 >>> x, i = Var("x", Array(float), USER), Var("i", Array(int), USER)
 >>> word(Apply(operator.sub, (x, Const(1.0)))), word(Apply(operator.getitem, (x, i))), word(Apply(np.sin, (x,)))
 ('diff_x', 'x_i', None)
 """
-import operator
-
-from gradscribe.ast_transform.core.alias import parts_of, reads
+from gradscribe.ast_transform.core.alias import parts_of, reads, record_of
 from gradscribe.ast_transform.core.form import TEMPORARY, USER, Apply, Const, Var, operands
 
-WORDS = {operator.add: "total", operator.sub: "diff", operator.mul: "prod", operator.truediv: "ratio",
-         operator.matmul: "prod", operator.pow: "power", operator.neg: "minus", operator.floordiv: "quotient",
-         operator.mod: "remainder", operator.and_: "mask", operator.or_: "mask", operator.invert: "mask",
-         operator.not_: "test"}
-TESTS = {operator.lt, operator.le, operator.gt, operator.ge, operator.eq, operator.ne}
 LONGEST = 20
 
 
@@ -37,14 +32,12 @@ def word(value, name_of=None, hint="", number=True):
         return None
     if reads(value) == "part":
         return _entry(value, name_of)
-    try:
-        found = WORDS.get(value.function)
-        if found == "power" and isinstance(value.args[1], Const) and value.args[1].value == 2:
-            found = "square"
-        if found is None and value.function in TESTS:
-            found = "test" if number else "mask"
-    except TypeError:
-        return None
+    record = record_of(value.function)
+    found = record.options.get("word") if record is not None else None
+    if found == "power" and isinstance(value.args[1], Const) and value.args[1].value == 2:
+        found = "square"
+    elif found == "test" and not number:
+        found = "mask"
     if found is None and hint.endswith(("_t", "_z")):
         found = hint[:-2]
     if found is None:

@@ -9,8 +9,8 @@
 The statements after the branch that are zero with such an adjoint, and what adds them to others, go into its arm.  A
 zero times what is not finite is left out with it: it is no NaN.  The opposite of tail merging; for source that is read.
 
+>>> import numpy as np
 >>> from gradscribe.ast_transform.examples import gradient, show
->>> from gradscribe.ast_transform.passes.simplify import simplify
 >>> from gradscribe.ast_transform.passes.simplify import drop_dead
 >>> text = "def f(x, k):\\n    r = x[0] * x[1]\\n    return np.sqrt(r) if r > k else 0.0"
 >>> made = gradient(text, np.ones(2), 1.0)
@@ -39,11 +39,7 @@ grad_f(x, k):
     join dx_5 = dx_4 | dx
     return dx_5
 """
-import operator
-
-import numpy as np
-
-from gradscribe.ast_transform.core.alias import is_fresh, may_raise, raised, role
+from gradscribe.ast_transform.core.alias import is_fresh, may_raise, raised, reads, record_of, role
 from gradscribe.ast_transform.core.draw import is_draw
 from gradscribe.ast_transform.core.form import (
     Apply,
@@ -56,20 +52,18 @@ from gradscribe.ast_transform.core.form import (
     all_made,
     all_reads,
     operands,
+    read_counts,
     rebuilt,
     replaced,
 )
 from gradscribe.ast_transform.core.kinds import Array
 from gradscribe.ast_transform.core.operations import put_add
-from gradscribe.ast_transform.passes.algebra import is_generated, reads_of
-
-FIRST_ONLY = {operator.truediv, operator.getitem, np.transpose, np.sum, np.reshape, operator.neg}
-EITHER = {operator.mul, operator.matmul, np.outer, np.dot}
+from gradscribe.ast_transform.passes.algebra import is_generated
 
 
 def in_other_arm(function: Function) -> Function:
     """The function with such statements in the arm where their adjoint is not zero; the one given is changed."""
-    counts = reads_of(function)
+    counts = read_counts(function)
 
     def block(body):
         body = [s if isinstance(s, Let) else rebuilt(s, {}, block) for s in body]
@@ -175,12 +169,12 @@ def _same_shape(a, b):
 
 
 def _is_zero_with(value, zero):
-    """Whether an operation gives zero where these operands are zero."""
+    """Whether an operation gives zero where these operands are zero: it is linear in one of them."""
     args = [a in zero for a in value.args if isinstance(a, (Var, Const))]
-    if value.function in FIRST_ONLY:
-        return bool(args) and args[0] and not any(args[1:])
-    if value.function in EITHER:
-        return any(args)
     if role(value) in ("sum", "difference"):
         return all(args)
-    return False
+    kind = getattr(record_of(value.function), "kind", None)
+    if role(value) == "product" or kind == "bilinear":
+        return any(args)
+    linear = kind == "linear" or role(value) in ("quotient", "negation") or reads(value) == "part"
+    return linear and bool(args) and args[0] and not any(args[1:])

@@ -28,12 +28,12 @@ _of_one, _of_two = _entrywise("x"), _entrywise("a", "b")
 
 # --- truth -----------------------------------------------------------------------------------------------------------
 
-_of_two(operator.lt, np.less, cheap=True, jumps="order")
-_of_two(operator.le, np.less_equal, cheap=True, jumps="order")
-_of_two(operator.gt, np.greater, cheap=True, jumps="order")
-_of_two(operator.ge, np.greater_equal, cheap=True, jumps="order")
-_of_two(operator.eq, np.equal, cheap=True, jumps=True)
-_of_two(operator.ne, np.not_equal, cheap=True, jumps=True)
+_of_two(operator.lt, np.less, cheap=True, jumps="order", word="test")
+_of_two(operator.le, np.less_equal, cheap=True, jumps="order", word="test")
+_of_two(operator.gt, np.greater, cheap=True, jumps="order", word="test")
+_of_two(operator.ge, np.greater_equal, cheap=True, jumps="order", word="test")
+_of_two(operator.eq, np.equal, cheap=True, jumps=True, word="test")
+_of_two(operator.ne, np.not_equal, cheap=True, jumps=True, word="test")
 _of_two(np.logical_and, cheap=True)
 _of_two(np.logical_or, cheap=True)
 _of_two(np.logical_xor)
@@ -48,7 +48,7 @@ _of_one(np.isreal)
 _of_one(np.signbit)
 
 
-@constant(operator.not_, cheap=True, memory=FRESH)
+@constant(operator.not_, cheap=True, memory=FRESH, word="test")
 class not_:
     def primal(a):
         return not a
@@ -138,13 +138,13 @@ class isrealobj:
 
 # --- whole numbers and bits ------------------------------------------------------------------------------------------
 
-_of_two(operator.and_, np.bitwise_and, cheap=True)
-_of_two(operator.or_, np.bitwise_or, cheap=True)
+_of_two(operator.and_, np.bitwise_and, cheap=True, word="test")
+_of_two(operator.or_, np.bitwise_or, cheap=True, word="test")
 _of_two(operator.xor, np.bitwise_xor)
-_of_one(operator.invert, np.invert)
+_of_one(operator.invert, np.invert, word="test")
 _of_two(operator.lshift, np.left_shift, raises="numbers")          # Python's, by a negative one
 _of_two(operator.rshift, np.right_shift, raises="numbers")
-_of_two(operator.floordiv, np.floor_divide, raises=True, cheap=True, jumps=True)
+_of_two(operator.floordiv, np.floor_divide, raises=True, cheap=True, jumps=True, word="quotient")
 _of_one(np.sign, real_only=True, cheap=True)                                    # of a complex number it is not constant
 _of_one(np.floor, math.floor, jumps=True)
 _of_one(np.ceil, math.ceil, jumps=True)

@@ -48,7 +48,7 @@ def log_of(number):
 
 # --- arithmetic ------------------------------------------------------------------------------------------------------
 
-@elementwise(operator.add, alias=(np.add,), samples=samples.analytic_pairs, cheap=True, algebra="sum")
+@elementwise(operator.add, alias=(np.add,), samples=samples.analytic_pairs, cheap=True, algebra="sum", word="total")
 class add:
     def partial_a():
         return 1
@@ -57,7 +57,8 @@ class add:
         return 1
 
 
-@elementwise(operator.sub, alias=(np.subtract,), samples=samples.analytic_pairs, cheap=True, algebra="difference")
+@elementwise(operator.sub, alias=(np.subtract,), samples=samples.analytic_pairs, cheap=True, algebra="difference",
+             word="diff")
 class subtract:
     def partial_a():
         return 1
@@ -66,7 +67,8 @@ class subtract:
         return -1
 
 
-@elementwise(operator.mul, alias=(np.multiply,), samples=samples.analytic_pairs, cheap=True, algebra="product")
+@elementwise(operator.mul, alias=(np.multiply,), samples=samples.analytic_pairs, cheap=True, algebra="product",
+             word="prod")
 class multiply:
     def partial_a(b):
         return b
@@ -76,7 +78,7 @@ class multiply:
 
 
 @elementwise(operator.truediv, alias=(np.divide,), samples=samples.analytic_pairs, raises="numbers", cheap=True,
-             algebra="quotient")
+             algebra="quotient", word="ratio")
 class divide:
     def partial_a(b):
         return 1 / b
@@ -90,7 +92,8 @@ def to_a_number(a, b):
 
 
 @elementwise(operator.pow, alias=(np.power, math.pow), samples=samples.powers, raises=True,
-             special=[((0, 0.0), 0.0)], cheap=to_a_number, natural="b")     # else Python makes floats of ints
+             special=[((0, 0.0), 0.0)], cheap=to_a_number, word="power",
+             natural="b")               # else Python makes floats of ints
 class power:
     def partial_a(a, b):
         if is_number(b):
@@ -121,7 +124,7 @@ class float_power:
         return y * np.log(np.where(a == 0, 1, a))
 
 
-@elementwise(operator.neg, alias=(np.negative,), samples=samples.analytic, cheap=True, algebra="negation")
+@elementwise(operator.neg, alias=(np.negative,), samples=samples.analytic, cheap=True, algebra="negation", word="minus")
 class negative:
     def partial_x():
         return -1
@@ -145,7 +148,8 @@ class reciprocal:
         return -y * y
 
 
-@elementwise(operator.mod, alias=(np.remainder,), samples=samples.quotients, raises=True, cheap=True, jumps=True)
+@elementwise(operator.mod, alias=(np.remainder,), samples=samples.quotients, raises=True, cheap=True, jumps=True,
+             word="remainder")
 class remainder:
     def partial_a():
         return 1

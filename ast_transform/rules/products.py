@@ -50,7 +50,7 @@ def _of_matmul(a, b):
 
 
 @bilinear(operator.matmul, "a", "b", alias=(np.matmul,), samples=samples.matmul_ranks, unbroadcast=True,
-          algebra="matrix product",
+          algebra="matrix product", word="prod",
           order="matrices", lengths=_of_matmul, memory=FRESH)
 class matmul:
     def primal(a, b):

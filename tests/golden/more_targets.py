@@ -16,7 +16,6 @@ What a careful person does here that a mechanical sweep does not:
 import numpy as np
 from targets import _check
 
-
 # --- log-sum-exp with a shift: the shift has no adjoint ---------------------------------------------------------------
 
 def mixture(log_weights, means, x):

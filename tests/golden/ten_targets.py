@@ -5,7 +5,6 @@ against central differences.
 """
 import numpy as np
 
-
 # --- pharmacokinetics: doses into one compartment -------------------------------------------------------------------
 
 def dosing(clearance, volume, doses, observed, dt):

@@ -61,7 +61,6 @@ from gradscribe.ast_transform.passes.inner_writes import inner_writes
 from gradscribe.ast_transform.passes.kin import unset_values
 from gradscribe.ast_transform.passes.naturals import Naturals
 from gradscribe.ast_transform.passes.reparametrise import reparametrised
-from gradscribe.ast_transform.passes.results import owned_results
 from gradscribe.ast_transform.passes.simplify import ask_entered, drop_dead, hoist, parts_first
 from gradscribe.ast_transform.passes.symbolic import told
 from gradscribe.ast_transform.passes.through_views import through_views
@@ -336,9 +335,8 @@ class Reverse:
         needed = ([-1] if y in free else []) + [k for k, p in enumerate(callee.params) if p.value in free]
         given = [*(Param(d.hint, d) for d in dys), *([Param(y.hint, y)] if y in free else []),
                  *(callee.params[k] for k in needed if k >= 0)]
-        half = owned_results(Function(f"vjp_{callee.label}", given, body, result, callee.about, {}))
-        half.notes.update(fresh=True, nests=len(wrt) == 1)
-        return half, needed
+        notes = {"fresh": True, "nests": len(wrt) == 1, "owns": True}      # see finished() of the pipeline
+        return Function(f"vjp_{callee.label}", given, body, result, callee.about, notes), needed
 
     @staticmethod
     def from_result(callee, forward_result, done, dys, y):

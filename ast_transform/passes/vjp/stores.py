@@ -252,8 +252,29 @@ class Restore:
         return not self.sweep.engine.reader.unroll and carry.inner in saved and type(carry.inner.fact) is Array
 
     def decides(self, value):
-        """Source that is read computes a number again as it was, to the last bit; compiled code may not."""
-        return self.sweep.engine.reader.unroll and decides(value)
+        """Whether a value must be saved: a last bit decides what it is, and may be another when it is made again."""
+        return decides(value) and (self.sweep.engine.reader.unroll or not self.same_to_the_last_bit(operands(value)))
+
+    def same_to_the_last_bit(self, values):
+        """Whether NumPy computes these again as they were: entry by entry it does, whatever computes the entries from.
+
+        A sum or a product depends on how its operand lies in memory.  What is saved may lie in another way than the
+        array that the program had; a new array of one axis lies in one way.
+        """
+        queue = [(v, False) for v in values]                    # (value, whether its place in memory matters)
+        for v, lies in queue:
+            if v not in self.child.inside or type(v.fact) is not Array:
+                continue                                        # from outside of the loop: the same array
+            made = self.maker.get(v)
+            value = made.value if isinstance(made, Let) else None
+            if lies and (v.fact.rank > 1 or v.fact.rank and not isinstance(value, Apply)):
+                return False
+            if not isinstance(value, Apply):
+                continue                                        # brought back as it was
+            by_entries = getattr(record_of(value.function), "kind", None) == "elementwise" or is_cheap(value)
+            inner = not by_entries or lies and memory_of(value) is not FRESH
+            queue += [state for o in operands(value) if (state := (o, inner)) not in queue]
+        return True
 
     def price(self, v):
         """What it costs to compute a value again that is not cheap, in source that is read; None if it never is.
