@@ -201,11 +201,16 @@ def test_each_path(f, t):
         np.testing.assert_allclose(push(v, tv), gs.jvp(f, (X.copy(), t), (v, tv))[1], rtol=1e-13, atol=1e-14)
 
 
+def code(text):
+    """A text without its comments."""
+    return "\n".join(line for line in text.splitlines() if not line.lstrip().startswith("#"))
+
+
 def test_an_arm_is_in_both_halves():
     pull = held(one_arm, [X, 1.5], [X])
-    once, each = halves_of(pull)
+    once, each = map(code, halves_of(pull))
     assert once.count("np.sin(") == once.count("np.cos(") == 1 and "np.sin" not in each and "np.cos" not in each
-    assert once.count("= None") == 2 and once.count("if t_1:") == each.count("if t_1:") == 1
+    assert once.count("= None") == 1 and once.count("if ") == each.count("if ") == 1
     once, each = halves_of(held(nested, [X, 2.0], [X]))
     assert "np.exp" in once and "np.exp" not in each
 

@@ -73,7 +73,7 @@ from gradscribe.ast_transform.passes.algebra import (
 )
 from gradscribe.ast_transform.passes.kin import unset_values
 from gradscribe.ast_transform.passes.products import divided_once, rows_first
-from gradscribe.ast_transform.passes.words import is_plain
+from gradscribe.ast_transform.passes.words import says
 
 
 def simplify(function: Function, numbers=True) -> Function:
@@ -278,7 +278,7 @@ def _plain(value):
 
 
 def _name_after(kept, gone):
-    if kept.kind > gone.kind or kept.kind == gone.kind and is_plain(kept.hint):
+    if (kept.kind, -says(kept.hint)) > (gone.kind, -says(gone.hint)):
         kept.hint, kept.kind = gone.hint, gone.kind
 
 

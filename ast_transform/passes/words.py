@@ -22,6 +22,11 @@ def is_plain(hint: str) -> bool:
     return hint in ("t", "z", "dt", "dz", "t_saved", "z_saved") or hint.endswith(("_t", "_z"))
 
 
+def says(hint: str) -> int:
+    """How much a name says: t and z nothing, dz that it is an adjoint, the others of what it is one."""
+    return 2 if not is_plain(hint) else hint in ("dz", "dt")
+
+
 def word(value, name_of=None, hint="", number=True):
     """A name for what an operation gives; None where nothing says one.
 

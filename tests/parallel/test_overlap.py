@@ -82,7 +82,7 @@ def test_in_loops_and_branches():
     text = text_of(train, X[0], 3, overlap=True)
     lines = [line for line in text.splitlines() if " = " in line and "psum" in line]
     assert [re.sub(r"\W*(\w+) = (?:.*\b)?(psum_\w+)\(.*", r"\1 \2", line) for line in lines] == [
-        "g_sent psum_start", "s_sent psum_start", "total psum_done", "total_1 psum_done"], text
+        "g_sent psum_start", "s_sent psum_start", "total psum_done", "total psum_done"], text
 
 
 @pytest.mark.parametrize("options", [{"overlap": True}, {"overlap": True, "compress": True}])
