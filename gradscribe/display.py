@@ -81,8 +81,8 @@ if(String(getSelection()))return;held=c===held||!ties(c).length?null:c;light(c);
 def side_by_side(fn, *args, theme: str = "auto", **kwargs) -> str:
     """The HTML of a transformed function: the user's functions left, the emitted text right.
 
-    Hovering a line lights up the lines that it came from or went to; a click holds them, and goes to the first that is
-    out of sight.  The mark before a line folds what is indented under it.  theme: "auto" (as the page or the notebook
+    Hovering a line lights up the lines that it came from or went to, and tells the rules and identities that made it;
+    a click holds them, and goes to the first that is out of sight.  The mark before a line folds what is indented under it.  theme: "auto" (as the page or the notebook
     is), "light" or "dark".  Nothing is loaded from elsewhere; without scripts and styles, as on GitHub, the two texts
     remain.  Arguments as for `source_map`.
     """
@@ -95,18 +95,23 @@ def side_by_side(fn, *args, theme: str = "auto", **kwargs) -> str:
         left.append(rows(b.lines, [{keys[b.file, line]} if (b.file, line) in keys else ()
                                    for line in range(b.start, b.start + len(b.lines))], b.start))
     text = version.text.rstrip("\n").splitlines()
-    right = rows(text, [{keys[p.file, p.line] for p in found[k]} for k in range(1, len(text) + 1)])
+    right = rows(text, [{keys[p.file, p.line] for p in found[k]} for k in range(1, len(text) + 1)],
+                 reasons=found.reasons)
     base = html.escape(getattr(users_function(fn), "__name__", "function"))
     return (f'<style>{STYLE}</style><div class="gs {theme}" id="{name}"><div><h4>{base}</h4>'
             f'<section>{"".join(left)}</section><h4>{html.escape(fn.__name__)}</h4><section>{right}</section></div>'
             f"</div><script>{SCRIPT % name}</script>")
 
 
-def rows(text, ties, start=1):
-    """Lines as HTML, each with its number, the numbers that tie it to others, and a mark where it can be folded."""
+def rows(text, ties, start=1, reasons=None):
+    """Lines as HTML, each with its number, the numbers that tie it to others, a mark where it can be folded, and what
+    made it as its tooltip.
+    """
     out = []
     for k, (shown, numbers) in enumerate(zip(spans(text), ties)):
         tie = f' data-from="{" ".join(map(str, sorted(numbers)))}"' if numbers else ""
+        if reasons and start + k in reasons:
+            tie += f' title="{html.escape(chr(10).join(reasons[start + k]))}"'
         mark = "<i></i>" if _opens(text, k) else ""
         out.append(f'<code{tie} data-n="{start + k}">{mark}{shown or " "}</code>')
     return f"<pre>{''.join(out)}</pre>"

@@ -21,11 +21,12 @@ class SourceMap:
     """Lines of an emitted text, from 1, and the places that they came from.
 
     lines: {emitted line: [Place, ...]}, the statement that it is first, those that have become part of it after that;
-    `emitted(line, file)`: the emitted lines that came from one of the user's.
+    reasons: {emitted line: [text, ...]}, the rules and the identities that made it; `emitted(line, file)`: the emitted
+    lines that came from one of the user's.
     """
 
-    def __init__(self, lines: dict[int, list[Place]]):
-        self.lines = lines
+    def __init__(self, lines: dict[int, list[Place]], reasons: dict[int, list[str]] | None = None):
+        self.lines, self.reasons = lines, reasons or {}
 
     def emitted(self, line: int, file: str | None = None) -> list[int]:
         return [k for k, places in sorted(self.lines.items())
@@ -51,10 +52,19 @@ def source_map(fn, *args, **kwargs) -> SourceMap:
     ('    y = x * x', 'cube', 2)
     >>> found.emitted(2)
     [5, 6]
+    >>> def spread(x):
+    ...     top = np.max(x)
+    ...     return top + np.log(np.sum(np.exp(x - top)))
+    >>> import numpy as np
+    >>> source_map(gs.grad(spread), np.ones(3)).reasons[5]
+    ['the adjoint of top is zero: its terms sum to 0']
     """
     version = version_of(fn, args, kwargs)
+    origins = version.emitted.origins()
     return SourceMap({k: list(dict.fromkeys(Place(o.file, o.line, o.function) for o in found))
-                      for k, found in version.emitted.origins().items()})
+                      for k, found in origins.items()},
+                     {k: reasons for k, found in origins.items()
+                      if (reasons := list(dict.fromkeys(r for o in found for r in o.reasons)))})
 
 
 def version_of(fn, args, kwargs):

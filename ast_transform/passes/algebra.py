@@ -69,6 +69,7 @@ ARITHMETIC = SUMS | PRODUCTS | {"negation"}
 NUMBERS = (int, float)
 TERMS = 12                          # of one sum: more are left as they stand
 DEEP = 12                           # operations inside one another: what is further in is a factor
+MEAN = "identity: np.sum(a) / len(a) = np.mean(a)"
 FAR = 64                            # values that are computed from one, which are looked at
 
 
@@ -208,6 +209,7 @@ class _Block:
         if terms is None:
             return None
         writer, (target,) = _Writer(step), step.targets
+        writer.reasons += [r for a in absorbed if (o := self.body[self.place[a]].origin) for r in o.reasons]
         before = [_without_roots(t, self.radicands) for t in terms]
         terms = before
         if target not in self.chosen_from:
@@ -245,6 +247,7 @@ class _Block:
                     bound: dict = {}
                     if self.matches(identity.above, v, bound) and self.matches(identity.below, w, bound):
                         made = writer.by_pattern(identity.result, bound)
+                        writer.reasons.append(f"identity: {identity.text}")
                         return term.without(v, w).with_factor(made)
         return term
 
@@ -270,9 +273,11 @@ class _Block:
             lengths = [dims[k].normal() for k in axes]
             for w in term.below if len(lengths) == 1 else ():
                 if type(w.fact) is Array and w.fact.length is not None and w.fact.length.same(lengths[0]):
+                    writer.reasons.append(MEAN)
                     return term.without(v, w).with_factor(writer.mean(value))
             number = math.prod(n.offset for n in lengths)
             if number > 1 and all(n.symbol is None for n in lengths) and term.divisor == number:
+                writer.reasons.append(MEAN)
                 return term.without(v)._replace(divisor=1).with_factor(writer.mean(value))
         return term
 
@@ -410,7 +415,7 @@ class _Writer:
     """The statements of a sum of terms."""
 
     def __init__(self, step):
-        self.step, self.made, self.factored = step, [], False
+        self.step, self.made, self.factored, self.reasons = step, [], False, []
 
     def sum(self, terms):
         """The operand that holds the sum; None where there is no term, or its numbers are none."""
@@ -421,6 +426,7 @@ class _Writer:
             inner = self.sum([t.left_by(common) for t in terms])
             if isinstance(inner, Var):
                 self.factored = True
+                self.reasons.append("identity: a * b + a * c = a * (b + c)")
                 return self.product(common.times(Term(1, (inner,))))
         flip = all(t.coefficient < 0 for t in terms)
         first = next(k for k, t in enumerate(terms) if (t.coefficient > 0) != flip)
@@ -469,12 +475,13 @@ class _Writer:
 
     def statements(self, total):
         """What was made; the last one sets what the statement set, with its name."""
+        origin = self.step.origin.because(*self.reasons)
         for step in self.made:
-            step.targets[0].hint = describe(step.value.function, step.value.args)
+            step.targets[0].hint, step.origin = describe(step.value.function, step.value.args), origin
         if self.made[-1].targets[0] is not total:
-            return [*self.made, Let(self.step.targets, total, self.step.origin)]
+            return [*self.made, Let(self.step.targets, total, origin)]
         last = self.made.pop()
-        return [*self.made, Let(self.step.targets, last.value, self.step.origin)]
+        return [*self.made, Let(self.step.targets, last.value, origin)]
 
 
 def _short(a, b):
@@ -919,7 +926,7 @@ def without_zeros(function: Function) -> tuple:
 
 def _without_terms(function, known):
     """The body and the result without terms that are zero."""
-    env = {}
+    env, proved = {}, []
 
     def block(body):
         out = []
@@ -927,6 +934,7 @@ def _without_terms(function, known):
             step = rebuilt(step, env, block)
             if is_generated(step) and role(step.value) in SUMS and not step.value.kwargs:
                 a, b = step.value.args
+                proved.extend((step.origin, v) for v in (a, b) if is_zero(v))
                 (target,) = step.targets
                 kept = a if is_zero(b) else b if role(step.value) == "sum" and is_zero(a) else None
                 if isinstance(kept, Var) and _alike(kept.fact, target.fact):
@@ -941,6 +949,11 @@ def _without_terms(function, known):
         return isinstance(v, Var) and _is_float(v) and v in known.made and not known.of(v)
 
     body = block(function.body)
+    for step in walk(body) if proved else ():       # the user's statement tells why no line of its adjoint is there
+        if isinstance(step, Let) and step.origin is not None and not step.origin.generated:
+            step.origin = step.origin.because(*(
+                f"the adjoint of {step.targets[0].hint} is zero: its terms sum to 0" if o.generated == 1 else
+                f"{v.hint} is zero: its terms sum to 0" for o, v in proved if o.same_statement(step.origin)))
     return replaced(body, env), substituted(function.result, env)
 
 
@@ -1000,9 +1013,10 @@ def _has(polynomial, values):
     return any(map(within, polynomial))
 
 
-def live_values(body, result):
-    """The values that a result needs, or a statement that is no operation."""
-    made = {t: s.value for s in walk(body) if isinstance(s, Let) for t in s.targets}
+def live_values(body, result, without=()):
+    """The values that a result needs, or a statement that is no operation; but for what some operations read."""
+    left_out = set(map(id, without))
+    made = {t: s.value for s in walk(body) if isinstance(s, Let) and id(s) not in left_out for t in s.targets}
     queue = [*operands(result), *(v for s in walk(body) if not isinstance(s, Let) for v in _own_reads(s))]
     found = set(queue)
     for v in queue:

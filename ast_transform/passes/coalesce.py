@@ -723,7 +723,7 @@ def _chosen(classes, graph, function, taken, words):
         if name is None:
             hint = best(group).hint
             if words and best(group).kind in (TEMPORARY, SAVED) and not any(m in graph.parameters for m in group):
-                free = hint in ("dz", "dt") and hint not in used        # the first of them keeps the field's name
+                free = hint == "dz" and hint not in used        # the first of them keeps the field's name
                 hint = hint if free else _word(group, graph, stored, naming) or hint
             hint = hint if hint.isidentifier() else "value"
             name, k = hint, 0

@@ -76,10 +76,48 @@ def without_dead_writes(body, result, params):
         block[:] = [s for step in block for s in (*sums.get(id(step), ()), step)]
 
     visit(body, ())
+    body, result = _put_in(env, body, result)
+    return _put_in(written_back(body, Regions(body, result, params)), body, result)
+
+
+def _put_in(env, body, result):
+    """The body and the result with one value for another, and that for a third."""
     for v in env:
         while env[v] in env:
             env[v] = env[env[v]]
     return (replaced(body, env), substituted(result, env)) if env else (body, result)
+
+
+def written_back(body, regions):
+    """What replaces arrays after a write of what is there already: x[i] = x[i]."""
+    env = {}
+
+    def visit(block, loops):
+        for step in block:
+            if own_write(step) is put and is_there(*step.value.args, loops, regions):
+                env[step.targets[0]] = step.value.args[0]
+                env.update(copied_before(step, block, regions))
+            for inner in blocks(step):
+                visit(inner, loops if isinstance(step, If) else (*loops, step))
+
+    visit(body, ())
+    return env
+
+
+def is_there(array, index, value, loops, regions):
+    """Whether a value has been read from this region of an array, which no write has changed since."""
+    if own_copy(made := regions.maker.get(value)):
+        made = regions.maker.get(made.value.args[0])
+    if not isinstance(made, Let) or not is_application(made.value, operator.getitem) or not regions.same(
+            made.value.args[1], index) or value.fact.dtype != array.fact.dtype:
+        return False
+    while array is not made.value.args[0]:
+        write = regions.maker.get(array)
+        if own_write(write) not in (put, put_add) or not regions.apart(
+                index, loops, write.value.args[1], regions.loops[array], None, array.fact):
+            return False
+        array = write.value.args[0]
+    return True
 
 
 def set_first(block, loops, regions, touched):
@@ -169,7 +207,7 @@ def copied_before(step, block, regions, kept=False):
                 read.args[1], index):
             continue
         for copy in (u.step for u in regions.uses.get(use.step.targets[0], ()) if own_copy(u.step)):
-            uses = regions.uses.get(copy.targets[0], ())
+            uses = [u for u in regions.uses.get(copy.targets[0], ()) if kept or u.step is not step]
             if not uses or not all(id(u.step) in places and u.part is None and only_reads(u.step, copy.targets[0])
                                    for u in uses):
                 continue

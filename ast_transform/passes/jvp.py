@@ -66,7 +66,7 @@ from gradscribe.ast_transform.passes.derive import _leaves as leaves_of
 from gradscribe.ast_transform.passes.described import fact_of
 from gradscribe.ast_transform.passes.edits import Edit
 from gradscribe.ast_transform.passes.kin import unset_values
-from gradscribe.ast_transform.passes.parts import read_derivative
+from gradscribe.ast_transform.passes.parts import derivative_of, read_derivative
 from gradscribe.ast_transform.passes.reparametrise import reparametrised
 from gradscribe.ast_transform.passes.symbolic import is_array, pair_of, without_zeros, zero_of
 from gradscribe.ast_transform.passes.tangents import Tangents
@@ -433,7 +433,8 @@ class Forward(Tangents):
 
     def part(self, rule, name, given):
         if name in rule.parts:
-            return read_derivative(self.reader, rule, name, given)
+            with derivative_of(self.build, rule, name):
+                return read_derivative(self.reader, rule, name, given)
         if name == "primal":
             return self.build.apply(rule.function, *given.values())
         raise RuleError(

@@ -1,6 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Rules' parts read with operands for their parameters."""
+import ast
+import functools
+import inspect
 import operator
+import textwrap
+from contextlib import contextmanager
 
 import numpy as np
 
@@ -8,9 +13,37 @@ from gradscribe.ast_transform.core.form import Apply, Const, Let, Pack, operands
 from gradscribe.ast_transform.core.kinds import Array
 from gradscribe.ast_transform.core.rule import signature_of
 from gradscribe.ast_transform.passes.activity import rule_of
+from gradscribe.ast_transform.passes.anf import spelled
 from gradscribe.ast_transform.passes.values import Struct
 
 GROWING = {operator.mul, operator.pow, np.square}      # what takes whole numbers of 64 bits beyond them
+
+
+@contextmanager
+def derivative_of(build, rule, name):
+    """What is built meanwhile is there because of a part of a rule, for who asks what made a line."""
+    before = build.origin
+    if before is not None:
+        build.origin = before.because(words_of(rule, name))
+    try:
+        yield
+    finally:
+        build.origin = before
+
+
+@functools.cache
+def words_of(rule, name):
+    """A part of a rule in words: "rule of np.tanh: partial_x = 1 - y * y"; without its lines where it is longer."""
+    text = f"rule of {spelled(rule.function)}: {name}"
+    try:
+        (part,) = ast.parse(textwrap.dedent(inspect.getsource(rule.parts[name]))).body
+    except (KeyError, OSError, SyntaxError, ValueError):
+        return text
+    *said, last = part.body if isinstance(part, ast.FunctionDef) else [None, None]
+    said = [s for s in said if not (isinstance(s, ast.Expr) and isinstance(s.value, ast.Constant))]
+    if said or not isinstance(last, ast.Return) or last.value is None:
+        return text
+    return f"{text} = {ast.unparse(last.value)}"
 
 
 def read_derivative(reader, rule, name, given):

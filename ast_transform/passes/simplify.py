@@ -68,6 +68,7 @@ from gradscribe.ast_transform.passes.algebra import (
     axes_kept,
     constant_carries,
     in_normal_form,
+    live_values,
     turned_products,
     without_zeros,
 )
@@ -102,7 +103,7 @@ def simplify(function: Function, numbers=True) -> Function:
     function.body = rows_first(function)
     function.body = hoist(function.body, numbers=numbers)
     function.body = merge_branches(function.body)
-    ask_named_values(function.body)
+    ask_named_values(function)
     function.body = drop_dead(function.body, function.result)
     return function
 
@@ -377,20 +378,51 @@ def _keeps_length(now, before, axis):
     facts = now.fact, before.fact
     if not all(type(f) is Array and f.rank > axis for f in facts) or not facts[0].dims[axis].same(facts[1].dims[axis]):
         return False
-    first = facts[1].dims[0].normal().symbol
-    return not axis or first is None or first.size is not None
+    return not axis or _has_axes(facts[1])
 
 
-def ask_named_values(body):
-    """(p - y).shape[0]  ->  p.shape[0]: lengths are asked of a value that has a name, where one has the same."""
-    maker = {t: s.value for s in walk(body) if isinstance(s, Let) for t in s.targets}
-    for step in walk(body):
-        if isinstance(step, Let) and _generated(step) and isinstance(step.value, Apply) and \
-                step.value.function in (shape_of, size_of) and isinstance(step.value.args[0], Var):
-            asked = step.value.args[0]
-            named = _named_like(asked, maker)
-            if named is not None:
-                step.value = Apply(step.value.function, (named, *step.value.args[1:]))
+def ask_named_values(function):
+    """(p - y).shape[0]  ->  p.shape[0]: lengths are asked of a value that has a name, where one has the same.
+
+    Of one that is there anyway, if there is such a one: nothing is computed for its length.
+    """
+    maker = {t: s.value for s in walk(function.body) if isinstance(s, Let) for t in s.targets}
+    asking = [s for s in walk(function.body) if isinstance(s, Let) and _generated(s) and isinstance(s.value, Apply) and
+              s.value.function in (shape_of, size_of) and isinstance(s.value.args[0], Var)]
+    there = live_values(function.body, function.result, asking) if asking else set()
+    for step in asking:
+        value = step.value
+        if value.function is shape_of:
+            asked, axis = _shown_by(value.args[0], value.args[1].value, maker, there)
+            if asked is not value.args[0]:
+                step.value = Apply(shape_of, (asked, Const(axis)), (), value.origin)
+        elif (named := _named_like(value.args[0], maker)) is not None:
+            step.value = Apply(size_of, (named, *value.args[1:]), (), value.origin)
+
+
+def _shown_by(var, axis, maker, there):
+    """(value, axis) that shows the length of an axis, for who reads it: the nearest with a name that is there."""
+    if type(var.fact) is not Array or var.fact.rank <= axis:
+        return var, axis
+    length, queue, named = var.fact.dims[axis], [var], None
+    for v in queue:
+        dims = v.fact.dims if type(v.fact) is Array else ()
+        same = [k for k, d in enumerate(dims) if d.same(length)]
+        shown = axis if axis in same and len(dims) == var.fact.rank else same[0] if same else None
+        if v.kind != TEMPORARY and shown is not None and (v is var or not shown or _has_axes(v.fact)):
+            if v in there:
+                return v, shown
+            named = named or (v, shown)
+        made = maker.get(v)
+        if isinstance(made, Apply):
+            queue += [o for o in operands(made) if o not in queue]
+    return named or (var, axis)
+
+
+def _has_axes(fact):
+    """Whether an array has all its axes, whatever its length: of a list that may be empty it has no more than one."""
+    first = fact.dims[0].normal().symbol
+    return first is None or first.size is not None
 
 
 def _named_like(var, maker):

@@ -26,6 +26,7 @@ class Identity(NamedTuple):
     above: Pattern
     below: Pattern
     result: Pattern
+    text: str
 
 
 def read(text: str) -> Identity:
@@ -36,7 +37,8 @@ def read(text: str) -> Identity:
     """
     left, right = text.split(" = ")
     quotient = ast.parse(left, mode="eval").body
-    return Identity(pattern(quotient.left), pattern(quotient.right), pattern(ast.parse(right, mode="eval").body))
+    return Identity(pattern(quotient.left), pattern(quotient.right), pattern(ast.parse(right, mode="eval").body),
+                    text)
 
 
 def pattern(node):

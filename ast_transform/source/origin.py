@@ -17,6 +17,7 @@ class Origin:
     generated: int = field(default=0, compare=False)        # 0: the user's, 1: the backward sweep's, 2: a tangent
     errors: tuple = field(default=(), compare=False)        # what raises here, by np.errstate: ("divide", "invalid")
     within: tuple = field(default=(), compare=False)        # the functions made by jit and pmap that it belongs to
+    reasons: tuple = field(default=(), compare=False)       # the rules and identities that made it, in words
 
     def text(self) -> str:
         return linecache.getline(self.file, self.line).rstrip("\n")
@@ -27,6 +28,10 @@ class Origin:
     def made_by(self, generated: int) -> "Origin":
         """The same place, for a statement that a transformation adds."""
         return replace(self, generated=generated)
+
+    def because(self, *reasons: str) -> "Origin":
+        """The same place, for a statement that these rules or identities have made."""
+        return replace(self, reasons=tuple(dict.fromkeys((*self.reasons, *reasons)))) if reasons else self
 
     def raised(self) -> tuple:
         """The floating-point errors that raise where a statement of the user's stands; those that we add only warn."""

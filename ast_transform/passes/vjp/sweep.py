@@ -47,7 +47,7 @@ from gradscribe.ast_transform.passes.activity import rule_of
 from gradscribe.ast_transform.passes.anf import spelled
 from gradscribe.ast_transform.passes.described import fact_of
 from gradscribe.ast_transform.passes.edits import Edit
-from gradscribe.ast_transform.passes.parts import read_derivative
+from gradscribe.ast_transform.passes.parts import derivative_of, read_derivative
 from gradscribe.ast_transform.passes.values import Pullback, Struct
 from gradscribe.ast_transform.passes.views import axes_undone, is_turned
 from gradscribe.ast_transform.passes.vjp.containers import (
@@ -301,7 +301,9 @@ class Sweep:
             total = None
             for argument, position, other in found:
                 if other is operand:
-                    term = self.contribution(rule, argument, position, bound, y, dy, step, operand, mask)
+                    kind = "partial" if rule.kind == "elementwise" else "vjp"
+                    with derivative_of(self.build, rule, f"{kind}_{argument}"):
+                        term = self.contribution(rule, argument, position, bound, y, dy, step, operand, mask)
                     if term is not None:
                         total = term if total is None else self.build.add(total, term)
             if total is not None:

@@ -6,9 +6,9 @@ def axpy_adjoint(a, x, y, out, da, dx, dy, dout):
     i = cuda.grid(1)
     if i < x.shape[0]:
         # out[i] = a * x[i] + y[i]
-        dt = dout[i]
+        dout_i = dout[i]
         dout[i] = 0.0
-        dy[i] += dt
-        da_ = dt * x[i]
-        dx[i] += dt * a
+        dy[i] += dout_i
+        da_ = dout_i * x[i]
+        dx[i] += dout_i * a
         cuda.atomic.add(da, 0, da_)

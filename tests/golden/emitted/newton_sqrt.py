@@ -12,9 +12,9 @@ def grad_newton_sqrt(a):
     da = 0.0
     while x_saved:
         # x = 0.5 * (x + a / x)
-        dt = 0.5 * dx
+        prod_dx = 0.5 * dx
         x = x_saved.pop()
-        ratio_x = dt / x
+        ratio_x = prod_dx / x
         da += ratio_x
-        dx = dt - ratio_x * (a / x)
+        dx = prod_dx - ratio_x * (a / x)
     return dx + da
