@@ -89,7 +89,7 @@ oracle: $(VENV)/.bench
 	$(BIN)/python -m pytest -n $(WORKERS) --dist=worksteal tests/oracle
 
 legibility: $(VENV)/.test
-	@$(BIN)/python benchmarks/legibility.py
+	@$(BIN)/python benchmarks/legibility.py && $(BIN)/python benchmarks/reading.py
 
 mutations: $(VENV)/.test
 	@$(BIN)/python benchmarks/mutations.py

@@ -58,6 +58,7 @@ from gradscribe.ast_transform.source.trees import nodes
 from gradscribe.codegen.came_from import applies, origins, origins_in, parts_of
 from gradscribe.codegen.exits import Exits
 from gradscribe.codegen.expressions import Expressions, _hashable
+from gradscribe.codegen.line_breaking import broken
 from gradscribe.codegen.standing import Module, unbound
 from gradscribe.codegen.trees import as_index, as_test, assign, const, dotted, method_call, name
 
@@ -278,7 +279,7 @@ class _Writer(Exits, Expressions):
         params = [name(p.name, gast.Param()) for p in function.params]
         arguments = gast.arguments(params, [], None, [], [], None, defaults)
         tree = gast.FunctionDef("__label__", arguments, body, [], None, None, [])
-        source = _printed(tree)
+        source = "\n".join(map(broken, _printed(tree).splitlines())) + "\n"
         lines = []
         for line in source.splitlines():
             indent, words = line[:len(line) - len(line.lstrip())], line.strip()

@@ -81,10 +81,10 @@ if(String(getSelection()))return;held=c===held||!ties(c).length?null:c;light(c);
 def side_by_side(fn, *args, theme: str = "auto", **kwargs) -> str:
     """The HTML of a transformed function: the user's functions left, the emitted text right.
 
-    Hovering a line lights up the lines that it came from or went to, and tells the rules and identities that made it;
-    a click holds them, and goes to the first that is out of sight.  The mark before a line folds what is indented under it.  theme: "auto" (as the page or the notebook
-    is), "light" or "dark".  Nothing is loaded from elsewhere; without scripts and styles, as on GitHub, the two texts
-    remain.  Arguments as for `source_map`.
+    Hovering a line lights up the lines that it came from or went to, and tells the rules and identities that made it; a
+    click holds them, and goes to the first that is out of sight.  The mark before a line folds what is indented under
+    it.  theme: "auto" (as the page or the notebook is), "light" or "dark".  Nothing is loaded from elsewhere; without
+    scripts and styles, as on GitHub, the two texts remain.  Arguments as for `source_map`.
     """
     version = version_of(fn, args, kwargs)
     found, name = source_map(fn, *args, **kwargs), f"gs-{next(_numbers)}"

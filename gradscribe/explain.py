@@ -4,6 +4,7 @@ import ast
 import functools
 import html
 import inspect
+import linecache
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,7 @@ from gradscribe.ast_transform.source.diagnose import KindError
 from gradscribe.ast_transform.transforms import parameter_names
 from gradscribe.frames import public
 from gradscribe.making import alone
-from gradscribe.source_map import version_of
+from gradscribe.source_map import source_map, version_of
 from gradscribe.transformed import Transformed
 
 STEP = 1e-6                         # of the differences, relative
@@ -33,12 +34,39 @@ class Explanation:
 
     primal, derivative: the texts; gradient: its values; differences: [(argument, derivative in a random direction, the
     same by differences)]; unused: {argument: why it has no influence}; saved: {name: bytes} of what the forward sweep
-    keeps for the backward one.
+    keeps for the backward one; places: the `SourceMap` of the derivative's text, with the reasons of its lines.
     """
 
-    def __init__(self, fn, primal, derivative, gradient, differences, unused, saved):
+    def __init__(self, fn, primal, derivative, gradient, differences, unused, saved, places):
         self.fn, self.primal, self.derivative, self.gradient = fn, primal, derivative, gradient
-        self.differences, self.unused, self.saved = differences, unused, saved
+        self.differences, self.unused, self.saved, self.places = differences, unused, saved, places
+
+    def line(self, number: int) -> str:
+        """What made a line of the derivative's text, from 1: the user's lines, the rules, the identities.
+
+        >>> import numpy as np, gradscribe as gs
+        >>> def f(x):
+        ...     return np.sum(np.tanh(x) ** 2)
+        >>> print(gs.explain(f, np.array([0.3, 0.5])).line(8))
+            dx = 2 * tanh_x * (1 - tanh_x * tanh_x)
+        from line 2 of f: return np.sum(np.tanh(x) ** 2)
+        rule of np.tanh: partial_x = 1 - y * y
+        rule of **: partial_a
+        """
+        lines = self.derivative.splitlines()
+        if not 1 <= number <= len(lines):
+            raise KindError(f"the text has no line {number}", None, f"It has lines 1 to {len(lines)}.")
+        came_from = dict.fromkeys(f"from line {p.line} of {p.function}: {linecache.getline(p.file, p.line).strip()}"
+                                  for p in self.places[number])
+        return "\n".join([lines[number - 1], *came_from, *self.places.reasons.get(number, [])])
+
+    def identities(self):
+        """(line of the text, what was shortened there and why) but for rules."""
+        for number, reasons in sorted(self.places.reasons.items()):
+            for reason in reasons:
+                if not reason.startswith("rule of ") and not self.derivative.splitlines()[
+                        number - 1].lstrip().startswith("#"):
+                    yield number, reason
 
     @property
     def bytes_saved(self) -> int:
@@ -51,6 +79,7 @@ class Explanation:
         yield "arguments that never matter", [f"{name}: {why}" for name, why in self.unused.items()] or ["none"]
         yield f"kept for the backward sweep: {self.bytes_saved:,} bytes", [
             f"{name}: {n:,}" for name, n in self.saved.items()] or ["nothing"]
+        yield "identities", [f"line {number}: {reason}" for number, reason in self.identities()] or ["none"]
 
     def __str__(self):
         parts = [self.primal.rstrip(), self.derivative.rstrip()]
@@ -100,7 +129,8 @@ def explain(f, *args) -> Explanation:
     unused = {names[k]: _why(f, args, k) for i, k in enumerate(places)
               if _is_zero(version.normal_form, i)}
     return Explanation(fn, _text(f), version.text, dict(zip((names[k] for k in places), gradient)),
-                       list(_differences(f, args, names, places, gradient)), unused, _saved(version, args))
+                       list(_differences(f, args, names, places, gradient)), unused, _saved(version, args),
+                       source_map(fn, *args))
 
 
 def _text(f):

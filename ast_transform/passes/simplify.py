@@ -392,50 +392,39 @@ def ask_named_values(function):
     there = live_values(function.body, function.result, asking) if asking else set()
     for step in asking:
         value = step.value
-        if value.function is shape_of:
-            asked, axis = _shown_by(value.args[0], value.args[1].value, maker, there)
-            if asked is not value.args[0]:
-                step.value = Apply(shape_of, (asked, Const(axis)), (), value.origin)
-        elif (named := _named_like(value.args[0], maker)) is not None:
-            step.value = Apply(size_of, (named, *value.args[1:]), (), value.origin)
+        asked, *axis = _shown_by(value.args[0], [a.value for a in value.args[1:]], maker, there)
+        if asked is not value.args[0]:
+            step.value = Apply(value.function, (asked, *map(Const, axis)), (), value.origin)
 
 
 def _shown_by(var, axis, maker, there):
-    """(value, axis) that shows the length of an axis, for who reads it: the nearest with a name that is there."""
-    if type(var.fact) is not Array or var.fact.rank <= axis:
-        return var, axis
-    length, queue, named = var.fact.dims[axis], [var], None
+    """(value, axis) that shows the length of an axis, for who reads it, or (value,) of the size of an array.
+
+    The nearest that is there anyway, and has a name if one has; else the nearest with a name.
+    """
+    if type(var.fact) is not Array or any(var.fact.rank <= k for k in axis):
+        return var, *axis
+    found, queue, wanted = {}, [var], var.fact.dims
     for v in queue:
         dims = v.fact.dims if type(v.fact) is Array else ()
-        same = [k for k, d in enumerate(dims) if d.same(length)]
-        shown = axis if axis in same and len(dims) == var.fact.rank else same[0] if same else None
-        if v.kind != TEMPORARY and shown is not None and (v is var or not shown or _has_axes(v.fact)):
-            if v in there:
-                return v, shown
-            named = named or (v, shown)
+        alike = len(dims) == len(wanted)
+        if not axis:
+            shown = () if alike and all(a.same(b) for a, b in zip(dims, wanted)) else None
+        else:
+            same = [k for k, d in enumerate(dims) if d.same(wanted[axis[0]])]
+            shown = axis if alike and axis[0] in same else same[:1] or None
+        if shown is not None and (v is var or not any(shown) or _has_axes(v.fact)):
+            found.setdefault((v.kind != TEMPORARY, v in there), (v, *shown))
         made = maker.get(v)
         if isinstance(made, Apply):
             queue += [o for o in operands(made) if o not in queue]
-    return named or (var, axis)
+    return next((found[k] for k in ((True, True), (False, True), (True, False)) if k in found), (var, *axis))
 
 
 def _has_axes(fact):
     """Whether an array has all its axes, whatever its length: of a list that may be empty it has no more than one."""
     first = fact.dims[0].normal().symbol
     return first is None or first.size is not None
-
-
-def _named_like(var, maker):
-    """The nearest value with a name that this one was made from and that has its lengths; None if it has one itself."""
-    queue = [var]
-    for v in queue:
-        if v.kind != TEMPORARY:
-            return v if v is not var else None
-        made = maker.get(v)
-        if isinstance(made, Apply):
-            queue += [o for o in operands(made) if isinstance(o.fact, Array) and o.fact.rank == var.fact.rank and
-                      all(a.same(b) for a, b in zip(o.fact.dims, var.fact.dims)) and o not in queue]
-    return None
 
 
 # --- invariant statements ---------------------------------------------------------------------------------------------

@@ -13,6 +13,7 @@ class Origin:
     end_column: int
     function: str
     statement: str = field(default="", compare=False)       # the first line of the user's statement
+    begins: int = field(default=0, compare=False)           # where that statement begins; 0: as far as the line says
     caller: "Origin | None" = None      # the call that led here
     generated: int = field(default=0, compare=False)        # 0: the user's, 1: the backward sweep's, 2: a tangent
     errors: tuple = field(default=(), compare=False)        # what raises here, by np.errstate: ("divide", "invalid")
@@ -38,5 +39,6 @@ class Origin:
         return () if self.generated else self.errors
 
     def same_statement(self, other) -> bool:
-        return other is not None and self.file == other.file and self.line == other.line and \
+        return other is not None and self.file == other.file and \
+            (self.begins or self.line) == (other.begins or other.line) and \
             self.statement == other.statement and self.caller == other.caller

@@ -57,9 +57,11 @@ class Source:
 
     def origin(self, node, statement=None, caller=None) -> Origin:
         line = getattr(node, "lineno", self.tree.lineno)
-        text = linecache.getline(self.file, getattr(statement, "lineno", line)).strip() if statement is not None else ""
+        begins = getattr(statement, "lineno", line)
+        text = linecache.getline(self.file, begins).strip() if statement is not None else ""
         column, end = _column(self.file, line, node)
-        return Origin(self.file, line, column, getattr(node, "end_lineno", line) or line, end, self.name, text, caller)
+        return Origin(self.file, line, column, getattr(node, "end_lineno", line) or line, end, self.name, text, begins,
+                      caller)
 
     def header(self, caller=None) -> Origin:
         """Where the function begins."""
