@@ -33,8 +33,7 @@ def value_and_grad_softmax_rows(x, y):
     t_11 = 1 / float(n_1)
     t_12 = sum_z
     for i in range(n_1):
-        log_sum_z = log(sum_z[i])
-        sum_10 += log_sum_z
+        sum_10 += log(sum_z[i])
         t_12[i] = -(t_11 / sum_z[i])
     t = -(sum_10 / float(n_1))
     dexp_z = np.empty((n_2,), np.float64)

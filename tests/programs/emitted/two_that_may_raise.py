@@ -35,5 +35,7 @@ def grad_two_that_may_raise(A, b):
         dL = -np.outer(db, y)
     # L = np.linalg.cholesky(A)
     prod_L = L.T @ dL
-    solve_transpose_L = np.linalg.solve(L.T, np.linalg.solve(L.T, np.tril(prod_L) + np.tril(prod_L, -1).T).T)
+    solve_transpose_L = np.linalg.solve(L.T,
+                                        np.linalg.solve(L.T,
+                                                        np.tril(prod_L) + np.tril(prod_L, -1).T).T)
     return (np.tril(solve_transpose_L) + np.tril(solve_transpose_L, -1)) / 2, db
