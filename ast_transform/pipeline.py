@@ -20,7 +20,7 @@ from gradscribe.ast_transform.passes.described import fact_of
 from gradscribe.ast_transform.passes.edits import Edit
 from gradscribe.ast_transform.passes.entries import entries
 from gradscribe.ast_transform.passes.factorisations import factored_once
-from gradscribe.ast_transform.passes.first_writes import first_writes
+from gradscribe.ast_transform.passes.first_writes import first_writes, listed
 from gradscribe.ast_transform.passes.handed_on import handed_on
 from gradscribe.ast_transform.passes.inlining import calls_itself
 from gradscribe.ast_transform.passes.jvp import Forward
@@ -223,7 +223,7 @@ class Pipeline:
         if given or inside:
             function = check(first_writes(function), "first_writes", outside)
         if not self.unroll:
-            function = check(entries(function), "entries", outside)
+            function = check(listed(entries(function)), "entries", outside)
         simple = check(simplify(function, self.unroll), "simplify", outside)
         if self.unroll:
             simple = check(summed_in_numbers(simple), "summed_in_numbers", outside)

@@ -34,7 +34,7 @@ from gradscribe.ast_transform.core.form import (
     read_counts,
     walk,
 )
-from gradscribe.ast_transform.core.kinds import Array, Sequence
+from gradscribe.ast_transform.core.kinds import Array, Sequence, unknown
 from gradscribe.ast_transform.core.operations import (
     ANSWER,
     Quoted,
@@ -390,24 +390,33 @@ class _Writer(Exits, Expressions):
                 made = self.raising(step.origin.raised(), made, out)
             out += made
             self.exchange(out)
-            self.unpack_shape(step, out)
+            self.unpack(step, out)
         return out
 
-    def unpack_shape(self, step, out):
-        """n, d = x.shape for n = x.shape[0] and d = x.shape[1]."""
-        value = step.value if isinstance(step, Let) and len(step.targets) == 1 else None
-        if not is_application(value, shape_of) or step.targets[0].kind != USER:
+    def unpack(self, step, out):
+        """n, d = x.shape for n = x.shape[0] and d = x.shape[1]; a, b = x where the user writes that."""
+        value = step.value if isinstance(step, Let) and len(step.targets) == 1 and step.targets[0].kind == USER else None
+        unpacking = is_application(value, shape_of) or is_application(value, operator.getitem)
+        asked, place = value.args if unpacking else (None, None)
+        if not isinstance(asked, Var) or type(asked.fact) is not Array or not isinstance(place, Const):
             return
-        asked, axis = value.args
-        rank = asked.fact.rank if isinstance(asked, Var) and type(asked.fact) is Array else 0
-        if rank < 2 or axis.value != rank - 1 or len(out) < rank:
+        whole = self.expression(asked)
+        if value.function is shape_of:
+            number, whole = asked.fact.rank, gast.Attribute(whole, "shape", gast.Load())
+        else:
+            first = asked.fact.dims[0].normal() if asked.fact.dims and step.origin is not None else unknown()
+            number = first.offset if first.symbol is None else None
+        if not number or number < 2 or type(place.value) is not int or place.value != number - 1 or len(out) < number:
             return
-        last, wanted = out[-rank:], gast.Attribute(self.expression(asked), "shape", gast.Load())
+        last = out[-number:]
+        if value.function is not shape_of and not all(
+                o is not None and not o.generated and o.same_statement(step.origin) for s in last for o in s.came_from):
+            return
         if all(isinstance(s, gast.Assign) and isinstance(s.targets[0], gast.Name) and gast.dump(s.value) == gast.dump(
-                gast.Subscript(wanted, const(k), gast.Load())) for k, s in enumerate(last)):
-            node = assign(gast.Tuple([s.targets[0] for s in last], gast.Store()), wanted)
+                gast.Subscript(whole, const(k), gast.Load())) for k, s in enumerate(last)):
+            node = assign(gast.Tuple([s.targets[0] for s in last], gast.Store()), whole)
             node.came_from = [o for s in last for o in s.came_from]
-            out[-rank:] = [node]
+            out[-number:] = [node]
 
     def exchange(self, out):
         """a, b = b, a for t = a; a = b; b = t, of numbers, where t is read by nothing else."""

@@ -21,11 +21,13 @@ np.zeros_like(b)
 import numpy as np
 
 from gradscribe.ast_transform.analysis.regions import Regions
-from gradscribe.ast_transform.core.form import Apply, If, Let, blocks, walk
+from gradscribe.ast_transform.core.form import Apply, Const, Function, If, Let, Pack, blocks, read_counts, walk
+from gradscribe.ast_transform.core.kinds import Array
 from gradscribe.ast_transform.core.operations import put, put_add
 from gradscribe.ast_transform.passes.dead_writes import is_view, own_write
 from gradscribe.ast_transform.passes.described import fact_of
 from gradscribe.ast_transform.passes.inner_writes import is_zeros
+from gradscribe.ast_transform.passes.simplify import drop_dead
 
 
 def first_writes(function):
@@ -53,3 +55,45 @@ def first_writes(function):
 
     visit(function.body, ())
     return function
+
+
+def listed(function: Function) -> Function:
+    """The function, changed: an array of zeros of which each entry is set is a list of numbers.
+
+    >>> from gradscribe.ast_transform.examples import gradient, show
+    >>> text = "def f(x):\\n    a, b = x\\n    return a * a * b"
+    >>> print(show(listed(gradient(text, np.ones(2)))))
+    """
+    counts = read_counts(function)
+
+    def visit(block):
+        made = {s.targets[0]: s for s in block if isinstance(s, Let) and len(s.targets) == 1}
+        for step in block:
+            for inner in blocks(step):
+                visit(inner)
+            found = entries_set(step, made, counts) if own_write(step) in (put, put_add) else None
+            if found is not None:
+                step.value = Apply(np.array, (Pack("list", found),))
+
+    visit(function.body)
+    function.body = drop_dead(function.body, function.result)
+    return function
+
+
+def entries_set(step, made, counts):
+    """The numbers that are all entries of an array with one axis after a write, or None."""
+    fact = step.targets[0].fact
+    length = fact.dims[0].normal() if type(fact) is Array and fact.rank == 1 else None
+    found = {}
+    while length is not None and length.symbol is None and own_write(step) is put:
+        array, index, value = step.value.args
+        if not isinstance(index, Const) or type(index.value) is not int or fact_of(value).rank:
+            return None
+        found.setdefault(index.value % length.offset, value)
+        if counts.get(array) != 1 or array not in made:
+            return None
+        step = made[array]
+    if not found or len(found) < length.offset or not isinstance(step.value, Apply) or not is_zeros(step.value) or \
+            np.result_type(*(fact_of(v).dtype for v in found.values())) != fact.dtype:
+        return None
+    return tuple(found[k] for k in range(length.offset))

@@ -74,7 +74,7 @@ from gradscribe.ast_transform.passes.vjp.expansion import (
     zero_adjoint,
 )
 from gradscribe.ast_transform.passes.vjp.overwritten import unread
-from gradscribe.ast_transform.passes.vjp.undo import may_repeat
+from gradscribe.ast_transform.passes.vjp.undo import may_repeat, names_rows
 from gradscribe.ast_transform.source.diagnose import RuleError
 from gradscribe.runtime.broadcasting import broadcast_like, unbroadcast
 
@@ -402,7 +402,7 @@ class Sweep:
             dy = full_rank(self, dy, step.targets[0].fact)
             dy = self.build.item(dy, Const(undone if len(undone) > 1 else undone[0]), adjoint_hint(x))
             return self.add(x, self.build.negative(dy) if flip else dy)
-        if may_repeat(index) or fact_of(dy).rank or isinstance(x.fact, Listed) or not x.fact.dims:
+        if self.may_repeat(index) or fact_of(dy).rank or isinstance(x.fact, Listed) or not x.fact.dims:
             dy = expanded(self, dy, step.targets[0])
         if not x.fact.dims:             # x[None]: into a number nothing is written
             return self.add(x, self.build.apply(np.sum, dy, hint=adjoint_hint(x)))
@@ -411,7 +411,7 @@ class Sweep:
             return self.add(x, self.build.item(expanded(self, dy, step.targets[0]), index, adjoint_hint(x)))
         whole = Array(np.dtype(self.whole_fact(x).dtype), x.fact.dims)
         held = zero_adjoint(self, x) if held is None else in_its_dtype(self, expanded(self, held, x), whole)
-        function = add_at if may_repeat(index) else put_add
+        function = add_at if self.may_repeat(index) else put_add
         if isinstance(step.targets[0].fact, Listed) and x.fact.rank > 1 and isinstance(dy, Var) and \
                 shape_of_listed(self, step.targets[0]) is None:       # of no elements, it shows no shape of one
             part = self.build.item(held, index)
@@ -429,14 +429,13 @@ class Sweep:
         active = isinstance(x, Var) and x in self.active
         cleared = active and step.value.function is put and not unread(x, index, self)
         if isinstance(v, Var) and v in self.active:
-            view = slot = self.build.item(dy, index, adjoint_hint(v))
-            if step.value.function is put and may_repeat(index):
+            slot = self.build.item(dy, index, adjoint_hint(v))
+            if step.value.function is put and self.may_repeat(index):
                 rows = isinstance(index, Var) and index.fact.rank == 1 and index.fact.kind in "iu"
                 slot = self.part(rule_of(put), "last_rows_written" if rows else "last_written",
                                  {"slot": slot, "x": dy, "index": index})
             slot = unbroadcast_adjoint(self, slot, slot.fact.dims, v, (slot,))
-            if cleared and slot.fact.dims and not may_repeat(index) and (
-                    slot is view or aliased(self.build.made[slot])):
+            if cleared and slot.fact.dims and aliased(self.build.made[slot]):
                 slot = self.build.apply(np.copy, slot, hint=adjoint_hint(v))       # less than a copy of what it shows
         if active:
             rest = self.build.apply(put, dy, index, Const(0.0), hint=adjoint_hint(x), fact=fact_of(dy),
@@ -444,6 +443,10 @@ class Sweep:
             self.add(x, rest)
         if slot is not None:
             self.add(v, slot)
+
+    def may_repeat(self, index):
+        """Whether an index may name an entry more than once."""
+        return may_repeat(index) and not names_rows(index, self.made_by)
 
     def pushed(self, step, dys):
         stack, v = step.value.args

@@ -638,6 +638,15 @@ def may_repeat(index):
     return False
 
 
+def names_rows(index, made_by):
+    """Whether an index of arrays has the numbers of rows, each once, as one of them: x[np.arange(n), labels]."""
+    arrays = [p for p in (index.items if isinstance(index, Pack) else (index,)) if isinstance(p, Var) and p.fact.dims]
+    first = arrays[0].fact.dims[0] if arrays else None
+    return first is not None and all(p.fact.rank == 1 and p.fact.dims[0].same(first) for p in arrays) and any(
+        is_application(made := made_by.get(p), np.arange) and len(made.args) == 1 and all(
+            k == "dtype" for k, _ in made.kwargs) for p in arrays)
+
+
 def is_length(value):
     """x.shape[k]"""
     return isinstance(value, Apply) and value.function is shape_of
