@@ -14,7 +14,7 @@ import operator
 from collections import Counter
 from dataclasses import replace
 
-from gradscribe.ast_transform.core.alias import aliased, parts_of, raised, reads, role, shows, updates
+from gradscribe.ast_transform.core.alias import aliased, parts_of, raised, reads, repeatable, role, shows, updates
 from gradscribe.ast_transform.core.draw import is_draw
 from gradscribe.ast_transform.core.form import (
     ADJOINT,
@@ -194,6 +194,8 @@ def _is_short(step, counts):
     worth = NAME if length <= ENTRY or _from_store(value) else LINE
     if times * length > length + worth + times:
         return False
+    if all(isinstance(a, Const) and type(a.value) in (int, float) for a in value.args):
+        return type(var.fact) is Array and not var.fact.dims and repeatable(value)      # math.sqrt(2)
     if value.function in (operator.add, operator.sub, operator.mul):
         return all(isinstance(a, Const) and type(a.value) is int or isinstance(a, Var) and _is_index(a) and
                    a.kind != TEMPORARY for a in value.args)
