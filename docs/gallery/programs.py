@@ -175,12 +175,12 @@ def predict(weights, x):
 
 
 def programs():
-    """(function, transformed function, arguments)"""
+    """(function, transformed function, arguments, which of them it is differentiated by)"""
     rng = np.random.default_rng(0)
     normal, uniform = rng.standard_normal, rng.random
 
     def gradient(f, wrt, *args):
-        return f, gs.grad(f, argnums=wrt), args
+        return f, gs.grad(f, argnums=wrt), args, wrt
     stochastic = uniform((4, 4))
     return [
         gradient(ridge, 0, normal(3), normal((5, 3)), normal(5), 0.1),
@@ -203,5 +203,5 @@ def programs():
         gradient(ratings, (0, 1), normal((3, 2)), normal((4, 2)), np.array([0, 1, 2, 1]), np.array([3, 0, 1, 1]),
                  normal(4)),
         gradient(springs, 0, normal((4, 2)), np.array([0, 1, 2]), np.array([1, 2, 3]), np.ones(3)),
-        (predict, gs.vmap(predict, in_axes=(None, 0)), ([normal((4, 3)), normal((2, 4))], normal((5, 3)))),
+        (predict, gs.vmap(predict, in_axes=(None, 0)), ([normal((4, 3)), normal((2, 4))], normal((5, 3))), None),
     ]
