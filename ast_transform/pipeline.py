@@ -22,6 +22,7 @@ from gradscribe.ast_transform.passes.entries import entries
 from gradscribe.ast_transform.passes.factorisations import factored_once
 from gradscribe.ast_transform.passes.first_writes import first_writes, listed
 from gradscribe.ast_transform.passes.handed_on import handed_on
+from gradscribe.ast_transform.passes.induction import by_own_index
 from gradscribe.ast_transform.passes.inlining import calls_itself
 from gradscribe.ast_transform.passes.jvp import Forward
 from gradscribe.ast_transform.passes.renest import renest
@@ -236,6 +237,8 @@ class Pipeline:
         simple = check(ask_latest(simple), "ask_latest", outside)
         if not nested:
             return simple
+        if not self.unroll:
+            simple = check(by_own_index(simple), "by_own_index", outside)
         return check(handed_on(check(renest(simple, not self.unroll), "renest", outside)), "handed_on", outside)
 
     def makes_anew(self, value) -> bool:

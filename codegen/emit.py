@@ -395,7 +395,8 @@ class _Writer(Exits, Expressions):
 
     def unpack(self, step, out):
         """n, d = x.shape for n = x.shape[0] and d = x.shape[1]; a, b = x where the user writes that."""
-        value = step.value if isinstance(step, Let) and len(step.targets) == 1 and step.targets[0].kind == USER else None
+        of_the_user = isinstance(step, Let) and len(step.targets) == 1 and step.targets[0].kind == USER
+        value = step.value if of_the_user else None
         unpacking = is_application(value, shape_of) or is_application(value, operator.getitem)
         asked, place = value.args if unpacking else (None, None)
         if not isinstance(asked, Var) or type(asked.fact) is not Array or not isinstance(place, Const):

@@ -43,7 +43,7 @@ from gradscribe.ast_transform.passes.carries import NotALoop, _loose, _undefined
 from gradscribe.ast_transform.passes.check import Broken
 from gradscribe.ast_transform.passes.described import fact_of
 from gradscribe.ast_transform.passes.flow import FEW, RAISED
-from gradscribe.ast_transform.passes.naturals import from_zero_up
+from gradscribe.ast_transform.passes.naturals import from_zero
 from gradscribe.ast_transform.passes.storage import Loop, NeedsPasses, NeedsStore, NotSetYet
 from gradscribe.ast_transform.passes.targets import (
     assigned,
@@ -309,7 +309,7 @@ class Loops:
             named = simple and len(walk.items) == 1 and hint != "item" or simple and isinstance(fact, Array)
             items.append((Var(target if named and target != "_" else hint, fact, USER if named else TEMPORARY),
                           self.operand_of_part(source)))
-        self.natural_indices |= {index, *(v for v, source in items if from_zero_up(source))}
+        self.natural_indices |= {index, *(v for v, source in items if from_zero(source))}
 
         def enter():
             self.still_shown(walk, node)

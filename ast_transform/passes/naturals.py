@@ -38,7 +38,7 @@ class Naturals:
                 self.joined.update((v, (c.init, c.next)) for c in step.carries for v in (c.inner, c.outer))
                 if isinstance(step, For):
                     self.indices.add(step.index)
-                    self.indices.update(v for v, source in step.items if from_zero_up(source))
+                    self.indices.update(v for v, source in step.items if from_zero(source))
                     if step.policy == "again" or any(isinstance(s, For) and s.policy == "again" for s in step.body):
                         self.known[step.count] = True       # a segment of a longer loop, and the number of segments
 
@@ -79,9 +79,12 @@ class Naturals:
         return True
 
 
-def from_zero_up(source):
-    """Whether a loop walks over a range that is known to begin at zero or above, and to go up."""
+def from_zero(source):
+    """Whether a loop walks over a range that is known to begin at zero or above, and to go up, or to end there."""
     if not isinstance(source, Apply) or source.function is not range:
         return False
-    start, _, step = (Const(0), *source.args, Const(1)) if len(source.args) == 1 else (*source.args, Const(1))[:3]
-    return all(isinstance(p, Const) and type(p.value) is int for p in (start, step)) and start.value >= 0 < step.value
+    start, stop, step = (Const(0), *source.args, Const(1)) if len(source.args) == 1 else (*source.args, Const(1))[:3]
+    if not isinstance(step, Const) or type(step.value) is not int:
+        return False
+    least = start if step.value > 0 else stop
+    return isinstance(least, Const) and type(least.value) is int and least.value >= (0 if step.value > 0 else -1)

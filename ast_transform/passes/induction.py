@@ -1,0 +1,201 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Induction variables: what a loop saves is stored by the loop's own index, where it had a count of passes beside it.
+
+A loop over range(1, n) saves into n entries, of which the first is not used; no line says which pass it is.
+
+>>> import numpy as np
+>>> import gradscribe as gs
+>>> def f(x, c):
+...     y = 1.0
+...     for t in range(1, len(c)):
+...         y = np.sin(y) * x * c[t]
+...     return y
+>>> print(gs.grad(f).source_for(0.5, np.ones(4)))
+import numpy as np
+<BLANKLINE>
+<BLANKLINE>
+def grad_f(x, c):
+    y_saved = np.empty(c.shape[0])
+    y = 1.0
+    for t in range(1, c.shape[0]):
+        y_saved[t] = y
+        y = np.sin(y) * x * c[t]
+<BLANKLINE>
+    dy = 1.0
+    dx = 0.0
+    for t in reversed(range(1, c.shape[0])):
+        # y = np.sin(y) * x * c[t]
+        prod_dy = dy * c[t]
+        y = y_saved[t]
+        dx += prod_dy * np.sin(y)
+        dy = prod_dy * x * np.cos(y)
+    return dx
+<BLANKLINE>
+
+Source: induction variable substitution, Aho, Lam, Sethi and Ullman, Compilers (2006), section 9.1.
+"""
+import builtins
+import operator
+
+from gradscribe.ast_transform.core.alias import parts_of, reads, record_of
+from gradscribe.ast_transform.core.form import (
+    SAVED,
+    TEMPORARY,
+    Apply,
+    Const,
+    For,
+    Function,
+    If,
+    Let,
+    Pack,
+    Var,
+    While,
+    all_reads,
+    blocks,
+    is_application,
+    operands,
+    read_counts,
+    walk,
+)
+from gradscribe.ast_transform.core.kinds import Array
+from gradscribe.ast_transform.core.operations import put, run_length
+from gradscribe.ast_transform.passes.naturals import Naturals
+from gradscribe.ast_transform.passes.simplify import drop_dead
+
+
+def by_own_index(function: Function) -> Function:
+    """The function, changed: arrays of what loops save have an entry for each index, not for each pass."""
+    counts = {s.targets[0]: s.value.args for s in walk(function.body) if isinstance(s, Let) and is_application(
+        s.value, run_length)}
+    if not counts:
+        return function
+    own = {}                            # the number of a pass -> (the index of the range, the range's ends, the loop)
+    for step in walk(function.body):
+        if isinstance(step, For) and step.count in counts:
+            ends = counts[step.count]
+            index = next((v for v, source in step.items if is_application(source, range) and source.args == ends), None)
+            own[step.index] = index or step.index.like(), ends, step
+    naturals, changed = Naturals(function.body), False
+
+    def visit(block):
+        nonlocal changed
+        for k in reversed(range(len(block))):
+            for inner in blocks(block[k]):
+                visit(inner)
+            changed |= _widened(block, k, counts, own, naturals, function)
+
+    visit(function.body)
+    if changed:
+        times = read_counts(function)
+        for index, (_, _, loop) in own.items():
+            if not times.get(index):
+                loop.index = Var("number", index.fact, index.kind)      # the name is free for who is read
+        function.body = drop_dead(function.body, function.result)
+    return function
+
+
+def _widened(block, k, counts, own, naturals, function):
+    """Whether an allocation got an entry for each index of a loop; all that reads the array has changed with it."""
+    step = block[k]
+    if not isinstance(step, Let) or len(step.targets) != 1 or step.targets[0].kind != SAVED or not isinstance(
+            step.value, Apply) or not _allocates(step.value):
+        return False
+    lengths = list(step.value.args[0].items) if isinstance(step.value.args[0], Pack) else [step.value.args[0]]
+    axes = [a for a, n in enumerate(lengths) if n in counts]
+    places = _places(step.targets[0], function) if axes else None
+    if places is None:
+        return False
+    made, moved = [], []
+    for a in axes:
+        found = [own.get(parts[a]) if len(parts := parts_of(p.args[1])) > a and isinstance(parts[a], Var) else None
+                 for _, p in places]
+        ends = counts[lengths[a]]
+        if not all(f is not None and f[1] == ends for f in found):
+            continue
+        length = _entries(ends, naturals, made)
+        if length is not None:
+            lengths[a] = length
+            moved.append(a)
+    for place, value in places if moved else ():
+        parts = list(parts_of(value.args[1]))
+        for a in moved:
+            parts[a], ends, loop = own[parts[a]]
+            if not any(v is parts[a] for v, _ in loop.items):       # the user does not read it
+                loop.items = (*loop.items, (parts[a], Apply(range, ends)))
+        index = Pack("tuple", tuple(parts)) if isinstance(value.args[1], Pack) else parts[0]
+        place.value = Apply(value.function, (value.args[0], index, *value.args[2:]), value.kwargs, value.origin)
+    if moved:
+        shape = Pack("tuple", tuple(lengths)) if isinstance(step.value.args[0], Pack) else lengths[0]
+        step.value = Apply(step.value.function, (shape, *step.value.args[1:]), step.value.kwargs, step.value.origin)
+        block[k:k] = [Let((v,), value, step.origin) for v, value in made]
+    return bool(moved)
+
+
+def _allocates(value):
+    record = record_of(value.function)
+    return record is not None and record.options.get("allocates") == "filled" and value.args and not any(
+        name == "order" for name, _ in value.kwargs)
+
+
+def _places(array, function):
+    """[(statement, operation)] that store into an array, or read an entry; None where something else has to do with it.
+    """
+    family, before = {array}, 0
+    while len(family) > before:
+        before = len(family)
+        for step in walk(function.body):
+            if isinstance(step, Let) and is_application(step.value, put) and step.value.args[0] in family:
+                family.add(step.targets[0])
+            for c in step.carries if isinstance(step, (For, While)) else ():
+                if c.init in family or c.inner in family:
+                    family.update((c.inner, c.outer))
+    if not family.isdisjoint(operands(function.result)):
+        return None
+    found = []
+    for step in walk(function.body):
+        if isinstance(step, Let) and isinstance(step.value, Apply):
+            inside = [v for v in operands(step.value) if v in family]
+            if not inside:
+                continue
+            if inside != [step.value.args[0]] or step.value.function is not put and reads(step.value) != "part":
+                return None
+            found.append((step, step.value))
+        elif isinstance(step, (For, While)):
+            for c in step.carries:
+                if {c.init in family, c.inner in family, c.outer in family, c.next in family} != {c.inner in family}:
+                    return None
+            if isinstance(step, While) and not family.isdisjoint(operands(step.test)) or isinstance(step, For) and any(
+                    v in family for _, source in step.items for v in operands(source)):
+                return None
+        elif isinstance(step, If):
+            if any(v in family for j in step.joins for side in (j.then, j.orelse) for v in operands(side)) or \
+                    not family.isdisjoint(operands(step.test)):
+                return None
+        elif any(v in family for v in all_reads(step)):
+            return None
+    return found
+
+
+def _entries(ends, naturals, made):
+    """How many entries the indices of range(*ends) need, from 0 on; None where one may be negative, or leaves some out.
+
+    made: gets what must be computed for it
+    """
+    start, stop, step = ends
+    if not isinstance(step, Const) or abs(step.value) != 1:
+        return None
+    if step.value < 0:
+        if not isinstance(stop, Const) or stop.value < -1:
+            return None
+        value = naturals.made.get(start)
+        if is_application(value, operator.sub) and isinstance(value.args[1], Const) and value.args[1].value == 1:
+            stop = value.args[0]
+        else:
+            return None
+    elif not naturals.holds(start):
+        return None
+    if naturals.holds(stop):
+        return stop
+    length = Var("length", Array(int), TEMPORARY)
+    made.append((length, Apply(builtins.max, (stop, Const(0)))))
+    return length
