@@ -6,10 +6,12 @@ in groups under the user's statement they belong to.
 """
 import ast
 import copy
+import itertools
 import math
 import operator
 import types
 from collections import Counter
+from typing import Any, NamedTuple
 
 import astor
 import gast
@@ -19,6 +21,7 @@ from gradscribe.ast_transform.core.alias import may_give_a_cell, raised, updates
 from gradscribe.ast_transform.core.draw import is_draw
 from gradscribe.ast_transform.core.form import (
     SAVED,
+    TANGENT,
     UNDEFINED,
     USER,
     Apply,
@@ -34,7 +37,7 @@ from gradscribe.ast_transform.core.form import (
     read_counts,
     walk,
 )
-from gradscribe.ast_transform.core.kinds import Array, Sequence, unknown
+from gradscribe.ast_transform.core.kinds import Array, Sequence
 from gradscribe.ast_transform.core.operations import (
     ANSWER,
     Quoted,
@@ -205,6 +208,18 @@ def _as_it_stands(function, text, label, out, names):
     if "math." in text:
         out.namespace["math"] = math
     return label
+
+
+class _Part(NamedTuple):
+    """A statement that takes an entry of a value: that, which entry, of how many, and what it stands together with."""
+    whole: gast.AST
+    place: int
+    number: int
+    together: Any                   # a statement of the user's; of lengths the array
+
+    def is_with(self, other):
+        same = getattr(self.together, "same_statement", self.together.__eq__)
+        return type(self.together) is type(other.together) and same(other.together)
 
 
 class _Writer(Exits, Expressions):
@@ -395,29 +410,42 @@ class _Writer(Exits, Expressions):
 
     def unpack(self, step, out):
         """n, d = x.shape for n = x.shape[0] and d = x.shape[1]; a, b = x where the user writes that."""
-        of_the_user = isinstance(step, Let) and len(step.targets) == 1 and step.targets[0].kind == USER
-        value = step.value if of_the_user else None
-        unpacking = is_application(value, shape_of) or is_application(value, operator.getitem)
-        asked, place = value.args if unpacking else (None, None)
-        if not isinstance(asked, Var) or type(asked.fact) is not Array or not isinstance(place, Const):
+        value = step.value if isinstance(step, Let) and len(step.targets) == 1 and step.targets[0].kind in (
+            USER, TANGENT) else None
+        of_shape = is_application(value, shape_of)
+        asked, place = value.args if of_shape or is_application(value, operator.getitem) else (None, None)
+        if not isinstance(asked, Var) or type(asked.fact) is not Array or not asked.fact.dims or not isinstance(
+                place, Const) or type(place.value) is not int or not out or step.origin is None:
             return
-        whole = self.expression(asked)
-        if value.function is shape_of:
-            number, whole = asked.fact.rank, gast.Attribute(whole, "shape", gast.Load())
+        whole, first = self.expression(asked), asked.fact.dims[0].normal()
+        if of_shape:
+            whole, number = gast.Attribute(whole, "shape", gast.Load()), asked.fact.rank
         else:
-            first = asked.fact.dims[0].normal() if asked.fact.dims and step.origin is not None else unknown()
-            number = first.offset if first.symbol is None else None
-        if not number or number < 2 or type(place.value) is not int or place.value != number - 1 or len(out) < number:
+            number = first.offset if first.symbol is None else 1
+        wanted = gast.Subscript(whole, const(place.value), gast.Load())
+        if number < 2 or not isinstance(out[-1], gast.Assign) or not isinstance(out[-1].targets[0], gast.Name) or \
+                gast.dump(out[-1].value) != gast.dump(wanted):
             return
-        last = out[-number:]
-        if value.function is not shape_of and not all(
-                o is not None and not o.generated and o.same_statement(step.origin) for s in last for o in s.came_from):
+        out[-1].part = _Part(whole, place.value, number, gast.dump(whole) if of_shape else step.origin)
+        if place.value == number - 1:
+            self.together(out)
+
+    @staticmethod
+    def together(out):
+        """The last statements, which take the parts of values in one statement of the user's, as one for each value."""
+        last = out[-1].part
+        run = list(itertools.takewhile(lambda s: hasattr(s, "part") and s.part.is_with(last), reversed(out)))[::-1]
+        values, names = {}, {s.targets[0].id for s in run}
+        for s in run:
+            values.setdefault(gast.dump(s.part.whole), []).append(s)
+        if not all([s.part.place for s in found] == list(range(found[0].part.number)) for found in values.values()) or \
+                any(isinstance(n, gast.Name) and n.id in names for s in run for n in nodes(s.part.whole)):
             return
-        if all(isinstance(s, gast.Assign) and isinstance(s.targets[0], gast.Name) and gast.dump(s.value) == gast.dump(
-                gast.Subscript(whole, const(k), gast.Load())) for k, s in enumerate(last)):
-            node = assign(gast.Tuple([s.targets[0] for s in last], gast.Store()), whole)
-            node.came_from = [o for s in last for o in s.came_from]
-            out[-number:] = [node]
+        out[len(out) - len(run):] = made = [
+            assign(gast.Tuple([s.targets[0] for s in found], gast.Store()), found[0].part.whole)
+            for found in values.values()]
+        for node, found in zip(made, values.values()):
+            node.came_from = [o for s in found for o in s.came_from]
 
     def exchange(self, out):
         """a, b = b, a for t = a; a = b; b = t, of numbers, where t is read by nothing else."""

@@ -40,6 +40,7 @@ from gradscribe.ast_transform.core.form import (
     copied,
     operands,
     placed,
+    rebuilt,
     substituted,
     walk,
 )
@@ -68,25 +69,32 @@ from gradscribe.ast_transform.passes.edits import Edit
 from gradscribe.ast_transform.passes.kin import unset_values
 from gradscribe.ast_transform.passes.parts import derivative_of, read_derivative
 from gradscribe.ast_transform.passes.reparametrise import reparametrised
+from gradscribe.ast_transform.passes.simplify import drop_dead
 from gradscribe.ast_transform.passes.symbolic import is_array, pair_of, without_zeros, zero_of
 from gradscribe.ast_transform.passes.tangents import Tangents
 from gradscribe.ast_transform.passes.values import Struct
 from gradscribe.ast_transform.passes.vjp.expansion import length_of, typed, zero_by_shape
-from gradscribe.ast_transform.passes.vjp.reverse import without_calls
+from gradscribe.ast_transform.passes.vjp.reverse import inlined, is_of_some_lines, without_calls
 from gradscribe.ast_transform.passes.vjp.sweep import NESTED, SHAPE_ONLY, Sweep
 from gradscribe.ast_transform.passes.vmap.own import TangentRule
-from gradscribe.ast_transform.source.diagnose import RuleError
+from gradscribe.ast_transform.source.diagnose import RuleError, TransformError
+
+
+def is_call(step):
+    """Whether a statement calls a function of the user's that is one of its own, without a rule."""
+    function = step.value.function if isinstance(step, Let) and isinstance(step.value, Apply) else None
+    return isinstance(function, Function) and not isinstance(function, CustomFunction)
 
 
 class Forward(Tangents):
     def __init__(self, reader, label):
         self.reader, self.label, self.build = reader, label, reader.build
-        self.tangent, self.active = {}, set()
+        self.tangent, self.active, self.known = {}, set(), {}
 
     def run(self, function, wrt, value=True):
         """The function that also returns the tangent of its result; `wrt`: the parameters that have tangents."""
         env = {}
-        body = without_calls(copied(function.body, env), ("each",))
+        body = without_calls(copied(function.body, env), ("each",), plain=False)
         result = substituted(function.result, env)
         tangents = []
         for p in function.params:
@@ -99,8 +107,13 @@ class Forward(Tangents):
                 while name in taken:
                     name += "_"
                 tangents.append(Param(name, dot))
+        self.function, again = function, True
+        while again:                    # a callee read in place may call others
+            self.active, self.unset = active_values(body, list(self.tangent)), unset_values(body)
+            self.active |= begun_with(body, self.active, {v for v in self.unset if self.needs_its_place(v)})
+            body, again = self.with_tangents(body)
         body = reparametrised(self.reader, body, active_values(body, list(self.tangent)))
-        self.active, self.unset, self.function = active_values(body, list(self.tangent)), unset_values(body), function
+        self.active, self.unset = active_values(body, list(self.tangent)), unset_values(body)
         self.active |= begun_with(body, self.active, {v for v in self.unset if self.needs_its_place(v)})
         self.build.made.update({t: s.value for s in walk(body) if isinstance(s, Let) for t in s.targets})
         self.build.block = out = []
@@ -112,6 +125,77 @@ class Forward(Tangents):
         check_results([dot], [result], "forward mode")
         whole = Pack("tuple", (result, dot)) if value else dot
         return Function(self.label, [*function.params, *tangents], out, whole, function.about, dict(function.notes))
+
+    def with_tangents(self, body):
+        """(the body with callees in place of their calls where these have no tangent of their own, if there are any)"""
+        found = False
+
+        def visit(block):
+            nonlocal found
+            out = []
+            for step in block:
+                step = rebuilt(step, {}, visit)
+                if is_call(step) and (wrt := self.active_places(step)) and self.tangent_of(
+                        step.value.function, wrt) is None:
+                    out += inlined(step)
+                    found = True
+                else:
+                    out.append(step)
+            return out
+        return visit(body), found
+
+    def active_places(self, step):
+        return tuple(k for k, a in enumerate(step.value.args) if isinstance(a, Var) and a in self.active)
+
+    def tangent_of(self, callee, wrt):
+        """The function from the arguments of a callee, and tangents of some of them, to its results and their tangents.
+
+        None where the callee is to be read in place: it has a line or two, or a result has no tangent.
+        """
+        if (callee, wrt) not in self.known:
+            self.known[callee, wrt] = None
+            self.known[callee, wrt] = self.made_tangent(callee, wrt) if is_of_some_lines(callee) else None
+        return self.known[callee, wrt]
+
+    def made_tangent(self, callee, wrt):
+        inner = Forward(self.reader, f"jvp_{callee.label}")
+        inner.known = self.known
+        outer, origin = self.build.block, self.build.origin
+        try:
+            made = inner.run(callee, [callee.params[k].value for k in wrt])
+        except TransformError:
+            return None                 # in place of the call it says who called
+        finally:
+            self.build.block, self.build.origin = outer, origin
+        results = [v for part in made.result.items for v in (part.items if isinstance(part, Pack) else (part,))]
+        params = {p.value for p in made.params}
+        if not all(isinstance(r, Var) and type(r.fact) is Array for r in results) or len(
+                set(results)) < len(results) or not params.isdisjoint(results):
+            return None
+        body, result = drop_dead(made.body, Pack("tuple", tuple(results))), Pack("tuple", tuple(results))
+        return Function(made.label, made.params, body, result, callee.about,
+                        {"fresh": True, "owns": True, "nests": False})
+
+    def user_call(self, step):
+        """y, y_dot = jvp_f(x, x_dot)"""
+        wrt = self.active_places(step)
+        made = self.tangent_of(step.value.function, wrt)
+        params = made.params[len(step.value.args):]
+        dots = [self.given(self.of(step.value.args[k]), p.value.fact) for k, p in zip(wrt, params, strict=True)]
+        hints = [t.hint for t in step.targets]
+        facts = [*(t.fact for t in step.targets), *map(self.dot_fact, step.targets)]
+        found = self.build.several([*hints, *(f"{h}_dot" for h in hints)],
+                                   Apply(made, (*step.value.args, *dots)), facts)
+        for t, y, dot in zip(step.targets, found, found[len(hints):]):
+            y.kind = t.kind
+            self.build.block.append(Let((t,), y, step.origin))
+            if t.fact.differentiable:
+                self.define(t, dot)
+
+    @staticmethod
+    def given(dot, fact):
+        """A tangent as a callee is given it."""
+        return Const(float(dot.value)) if isinstance(dot, Const) and not fact.dims else dot
 
     def needs_its_place(self, var):
         """Whether zeros for a value are made of the value itself: the arguments do not tell its shape."""
@@ -180,6 +264,10 @@ class Forward(Tangents):
             self.own_rule(step)
             return
         if not passes_on(value, self.active) or not any(t in self.active for t in step.targets):
+            return
+        if is_call(step):
+            self.build.block.pop()
+            self.user_call(step)
             return
         if isinstance(value, Var):
             self.tangent[step.targets[0]] = self.tangent.get(value, Const(0.0))

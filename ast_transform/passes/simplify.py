@@ -387,7 +387,7 @@ def ask_named_values(function):
     Of one that is there anyway, if there is such a one: nothing is computed for its length.
     """
     maker = {t: s.value for s in walk(function.body) if isinstance(s, Let) for t in s.targets}
-    asking = [s for s in walk(function.body) if isinstance(s, Let) and _generated(s) and isinstance(s.value, Apply) and
+    asking = [s for s in walk(function.body) if isinstance(s, Let) and isinstance(s.value, Apply) and
               s.value.function in (shape_of, size_of) and isinstance(s.value.args[0], Var)]
     there = live_values(function.body, function.result, asking) if asking else set()
     for step in asking:

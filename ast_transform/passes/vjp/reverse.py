@@ -356,8 +356,13 @@ class Reverse:
 
         Compiled code reads it in place: there nothing is computed twice.
         """
-        lines = {s.origin.line for s in walk(callee.body) if getattr(s, "origin", None) is not None}
-        return not self.reader.unroll and "given" in callee.notes and len(lines) >= 3
+        return not self.reader.unroll and is_of_some_lines(callee)
+
+
+def is_of_some_lines(callee):
+    """Whether a function of the user's that stands by itself has three lines or more."""
+    lines = {s.origin.line for s in walk(callee.body) if getattr(s, "origin", None) is not None}
+    return "given" in callee.notes and len(lines) >= 3
 
 
 def free_in(body, result):
@@ -439,16 +444,19 @@ def inlined(step):
 EVERY = ("vjp", "jvp", "vmap", "each")
 
 
-def without_calls(body, custom=()):
-    """Every callee read in place of its call; of those with rules of their own, the kinds that `custom` names."""
+def without_calls(body, custom=(), plain=True):
+    """Every callee read in place of its call; of those with rules of their own, the kinds that `custom` names.
+
+    plain: those without a rule as well
+    """
     out = []
     for step in body:
-        step = rebuilt(step, {}, lambda block: without_calls(block, custom))
+        step = rebuilt(step, {}, lambda block: without_calls(block, custom, plain))
         callee = step.value.function if isinstance(step, Let) and isinstance(step.value, Apply) else None
         if isinstance(callee, CustomFunction) and callee.rule.mode in custom:
-            plain = Function(callee.label, callee.params, callee.body, callee.result)
-            out += without_calls(inlined(Let(step.targets, Apply(plain, step.value.args), step.origin)), custom)
-        elif isinstance(callee, Function) and not isinstance(callee, CustomFunction):
+            own = Function(callee.label, callee.params, callee.body, callee.result)
+            out += without_calls(inlined(Let(step.targets, Apply(own, step.value.args), step.origin)), custom)
+        elif plain and isinstance(callee, Function) and not isinstance(callee, CustomFunction):
             out += without_calls(inlined(step), custom)
         else:
             out.append(step)

@@ -272,7 +272,7 @@ class Batch(Examples, Operations, Over, OwnRules, Control):
             lengths = made.args[0].items if isinstance(made.args[0], Pack) else (made.args[0],)
             shape = Pack("tuple", (self.count, *map(self.op, lengths)))
             words = {} if dtype == np.float64 else {"dtype": Const(dtype)}
-            return self.build.apply(np.empty, shape, hint=hint, fact=want, **words)
+            return self.build.apply(np.empty, shape, hint=hint, fact=want, kind=value.kind, **words)
         words = {} if fact_of(value).dtype == dtype or dtype == np.dtype(fact_of(value).dtype) else \
             {"dtype": Const(dtype)}
         return self.build.apply(np.full, shape, value, hint=hint, fact=want, **words)
