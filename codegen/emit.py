@@ -210,6 +210,12 @@ def _as_it_stands(function, text, label, out, names):
     return label
 
 
+def is_tuple_of(result, variables):
+    """Whether a result is a tuple of these variables."""
+    return isinstance(result, Pack) and result.kind == "tuple" and len(result.items) == len(variables) and all(
+        a is b for a, b in zip(result.items, variables))
+
+
 class _Part(NamedTuple):
     """A statement that takes an entry of a value: that, which entry, of how many, and what it stands together with."""
     whole: gast.AST
@@ -317,13 +323,17 @@ class _Writer(Exits, Expressions):
             if rest:
                 out += ([_note("")] if out else []) + self.block(rest)
             return out + self.early(steps[-1]), True
+        last, result = steps[-1] if steps else None, function.result
+        if isinstance(last, Let) and len(last.targets) > 1 and is_tuple_of(result, last.targets) and isinstance(
+                last.value, Apply) and isinstance(last.value.function, Function) and not self.errors_in(last):
+            steps, result = steps[:-1], last.value      # return f(x), which gives all of them
         out = self.block(steps[:split])
         tail = self.block(steps[split:])
         if out and tail:
             out.append(_note(""))
         out += tail
-        out.append(gast.Return(self.expression(function.result)))
-        out[-1].came_from = list(origins_in(function.result))
+        out.append(gast.Return(self.expression(result)))
+        out[-1].came_from = list(origins_in(result))
         return out, False
 
     def boundary(self, steps):

@@ -80,6 +80,11 @@ from gradscribe.ast_transform.passes.vmap.own import TangentRule
 from gradscribe.ast_transform.source.diagnose import RuleError, TransformError
 
 
+def stands_alone(callee):
+    """Whether what is derived from a callee is a function of its own: it has a few lines, and no argument is in it."""
+    return is_of_some_lines(callee) and callee.notes.get("fresh")
+
+
 def is_call(step):
     """Whether a statement calls a function of the user's that is one of its own, without a rule."""
     function = step.value.function if isinstance(step, Let) and isinstance(step.value, Apply) else None
@@ -154,7 +159,7 @@ class Forward(Tangents):
         """
         if (callee, wrt) not in self.known:
             self.known[callee, wrt] = None
-            self.known[callee, wrt] = self.made_tangent(callee, wrt) if is_of_some_lines(callee) else None
+            self.known[callee, wrt] = self.made_tangent(callee, wrt) if stands_alone(callee) else None
         return self.known[callee, wrt]
 
     def made_tangent(self, callee, wrt):

@@ -356,13 +356,12 @@ class Reverse:
 
         Compiled code reads it in place: there nothing is computed twice.
         """
-        return not self.reader.unroll and is_of_some_lines(callee)
+        return not self.reader.unroll and "given" in callee.notes and is_of_some_lines(callee)
 
 
 def is_of_some_lines(callee):
-    """Whether a function of the user's that stands by itself has three lines or more."""
-    lines = {s.origin.line for s in walk(callee.body) if getattr(s, "origin", None) is not None}
-    return "given" in callee.notes and len(lines) >= 3
+    """Whether a function stands for three lines of the user's or more."""
+    return len({s.origin.line for s in walk(callee.body) if getattr(s, "origin", None) is not None}) >= 3
 
 
 def free_in(body, result):

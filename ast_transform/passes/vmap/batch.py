@@ -55,6 +55,7 @@ from gradscribe.ast_transform.passes.activity import rule_of
 from gradscribe.ast_transform.passes.anf import spelled
 from gradscribe.ast_transform.passes.derive import CustomFunction
 from gradscribe.ast_transform.passes.described import fact_of
+from gradscribe.ast_transform.passes.jvp import is_call, stands_alone
 from gradscribe.ast_transform.passes.kin import unset_values
 from gradscribe.ast_transform.passes.parts import read_part
 from gradscribe.ast_transform.passes.vjp.reverse import inlined, without_calls
@@ -104,7 +105,12 @@ class Batch(Examples, Operations, Over, OwnRules, Control):
 
     def attempt(self, function, mapped, length, outputs):
         env, self.function = {}, function
-        body = self.rules_over(without_calls(copied(function.body, env)))
+        self.forms = {}                 # (callee, which arguments differ) -> its form for a batch, or None
+        body, again = without_calls(copied(function.body, env), plain=self.strategy == "loop"), True
+        while again:                    # a callee read in place may call others
+            self.length, self.varies = length, Varies(body, mapped, self.axis, self.masks_by_own_rule)
+            body, again = self.with_batches(body)
+        body = self.rules_over(body)
         result = substituted(function.result, env)
         self.build.made.update((s.targets[0], s.value) for s in body if isinstance(s, Let) and len(s.targets) == 1)
         if self.strategy == "auto" and self.reader.unroll and few_numbers(body) and not any(map(self.is_over, body)):
@@ -135,6 +141,66 @@ class Batch(Examples, Operations, Over, OwnRules, Control):
         whole = outputs(result, self.placed)
         self.build.block, self.build.origin = out, None
         return Function(self.label, params, out, whole, function.about, dict(function.notes))
+
+    def with_batches(self, body):
+        """(the body with callees in place of their calls where these have no form for a batch, if there are any)"""
+        found = False
+
+        def visit(block):
+            nonlocal found
+            out = []
+            for step in block:
+                step = rebuilt(step, {}, visit)
+                if is_call(step) and (differing := self.differing(step)) and self.batch_of(
+                        step.value.function, differing) is None:
+                    out += inlined(step)
+                    found = True
+                else:
+                    out.append(step)
+            return out
+        return visit(body), found
+
+    def differing(self, step):
+        return tuple(k for k, a in enumerate(step.value.args) if differs(self.varies.of(a)))
+
+    def batch_of(self, callee, differing):
+        """A callee's form for a batch of some of its arguments, or None: it is read in place."""
+        key = callee, differing
+        if key not in self.forms:
+            self.forms[key] = None
+            self.forms[key] = self.made_batch(callee, differing) if stands_alone(callee) and not any(
+                map(self.is_over, walk(callee.body))) else None
+        return self.forms[key]
+
+    def made_batch(self, callee, differing):
+        inner = type(self)(self.reader, f"vmap_{callee.label}", self.axis)
+        several, block, origin = isinstance(callee.result, Pack), self.build.block, self.build.origin
+
+        def outputs(result, place):
+            found = tuple(inner.whole(r, True) for r in (result.items if several else (result,)))
+            return Pack("tuple", found) if several else found[0]
+        try:
+            made = inner.attempt(callee, {callee.params[k].value: True for k in differing}, self.length, outputs)
+        except (ByExample, TransformError):
+            return None                 # in place of the call, some of it may be done for the whole batch
+        finally:
+            self.build.block, self.build.origin = block, origin
+        results = made.result.items if several else (made.result,)
+        if not all(isinstance(r, Var) and type(r.fact) is Array for r in results) or len(
+                set(results)) < len(results) or not {p.value for p in made.params}.isdisjoint(results):
+            return None
+        made.notes = {"fresh": True, "owns": True, "nests": not several}
+        return made
+
+    def call(self, step):
+        """The call of a function of the user's, of its form for a batch."""
+        differing = self.differing(step)
+        given = [self.whole(a, True) if k in differing else self.op(a) for k, a in enumerate(step.value.args)]
+        made, facts = self.batch_of(step.value.function, differing), [self.fact(t.fact, True) for t in step.targets]
+        found = self.build.several([t.hint for t in step.targets], Apply(made, tuple(given)), facts)
+        for target, value in zip(step.targets, found):
+            self.define(target, value)
+            value.kind = target.kind
 
     def rules_over(self, body):
         """A function that brings its own derivative is called for each example, unless it looks at the others: then it
@@ -371,6 +437,8 @@ class Batch(Examples, Operations, Over, OwnRules, Control):
         elif isinstance(value, Pack):
             self.new[first] = self.build.let(first.hint, self.whole(value, self.varies.of(first)),
                                              self.fact(first.fact, self.varies.of(first)), first.kind)
+        elif is_call(step):
+            self.call(step)
         elif value.function in SPECIAL:
             getattr(self, SPECIAL[value.function])(step, value)
         else:
