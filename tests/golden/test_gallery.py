@@ -9,15 +9,15 @@ import gradscribe as gs
 
 GALLERY = Path(__file__).resolve().parents[2] / "docs" / "gallery"
 sys.path.insert(0, str(GALLERY))
-import programs  # noqa: E402
-import write  # noqa: E402
+import twenty  # noqa: E402
+import twenty_page  # noqa: E402
 
-GRADIENTS = {f.__name__: rest for f, *rest in programs.programs() if f is not programs.predict}
+GRADIENTS = {f.__name__: rest for f, *rest in twenty.programs() if f is not twenty.predict}
 
 
 @pytest.mark.golden
 def test_page(request):
-    path, now = GALLERY / "sources.md", write.page()
+    path, now = GALLERY / "sources.md", twenty_page.page()
     if request.config.getoption("--rewrite-golden"):
         path.write_text(now, encoding="utf-8")
     assert path.read_text(encoding="utf-8") == now
@@ -26,7 +26,7 @@ def test_page(request):
 @pytest.mark.parametrize("name", GRADIENTS)
 def test_gradient(name):
     """Against central differences in the direction of each entry, eager and compiled."""
-    f, (transformed, args, wrt) = getattr(programs, name), GRADIENTS[name]
+    f, (transformed, args, wrt) = getattr(twenty, name), GRADIENTS[name]
     places = (wrt,) if isinstance(wrt, int) else tuple(wrt)
     for gradient in (transformed, gs.jit(transformed)):
         found = gradient(*args)
@@ -49,6 +49,6 @@ def by_differences(f, args, k):
 
 
 def test_batch():
-    weights, x = programs.programs()[-1][2]
-    np.testing.assert_allclose(gs.vmap(programs.predict, in_axes=(None, 0))(weights, x), [
-        programs.predict(weights, row) for row in x], rtol=1e-14)
+    weights, x = twenty.programs()[-1][2]
+    np.testing.assert_allclose(gs.vmap(twenty.predict, in_axes=(None, 0))(weights, x), [
+        twenty.predict(weights, row) for row in x], rtol=1e-14)

@@ -1,6 +1,6 @@
-"""Writes docs/gallery/sources.md: each function of programs.py, and what is made of it beside it.
+"""Writes docs/gallery/sources.md: each function of twenty.py, and what is made of it beside it.
 
-    python docs/gallery/write.py
+    python docs/gallery/twenty_page.py
 """
 import inspect
 import sys
@@ -9,24 +9,24 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
 
-import programs  # noqa: E402
+import twenty  # noqa: E402
 
 HEAD = """# Twenty functions and what is made of them
 
 Each function stands on the left as it was written; on the right is the text that Gradscribe emits for it, unchanged but
-for its imports. `python docs/gallery/write.py` writes this page, a test keeps it as the compiler is.
+for its imports. `python docs/gallery/twenty_page.py` writes this page, a test keeps it as the compiler is.
 """
 
 
 def functions_of(f):
     """The text of a function, and of those of its file that it calls."""
-    names = [n for n in f.__code__.co_names if inspect.isfunction(getattr(programs, n, None))]
-    return "\n\n".join(inspect.getsource(getattr(programs, n)).strip() + "\n" for n in [*names, f.__name__])
+    names = [n for n in f.__code__.co_names if inspect.isfunction(getattr(twenty, n, None))]
+    return "\n\n".join(inspect.getsource(getattr(twenty, n)).strip() + "\n" for n in [*names, f.__name__])
 
 
 def page() -> str:
     parts = [HEAD]
-    for f, transformed, args, _ in programs.programs():
+    for f, transformed, args, _ in twenty.programs():
         emitted = transformed.source_for(*args).split("\n\n\n", 1)[1].strip() + "\n"
         cells = "\n".join(f"<td valign=\"top\">\n\n<!-- not run -->\n```python\n{text}```\n\n</td>"
                           for text in (functions_of(f), emitted))
