@@ -22,7 +22,7 @@ from gradscribe.ast_transform.passes.entries import entries
 from gradscribe.ast_transform.passes.factorisations import factored_once
 from gradscribe.ast_transform.passes.first_writes import first_writes, listed
 from gradscribe.ast_transform.passes.handed_on import handed_on
-from gradscribe.ast_transform.passes.induction import by_own_index
+from gradscribe.ast_transform.passes.own_indices import by_own_index
 from gradscribe.ast_transform.passes.inlining import calls_itself
 from gradscribe.ast_transform.passes.jvp import Forward
 from gradscribe.ast_transform.passes.renest import renest

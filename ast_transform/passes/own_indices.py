@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Induction variables: what a loop saves is stored by the loop's own index, where it had a count of passes beside it.
+"""Indices of loops: what a loop saves is stored by the loop's own index, where it had a count of passes beside it.
 
 A loop over range(1, n) saves into n entries, of which the first is not used; no line says which pass it is.
 
