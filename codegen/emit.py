@@ -745,6 +745,9 @@ class _Writer(Exits, Expressions):
         """A while loop that asks before each pass."""
         before = self.copies([(c.inner, c.init, (id(c), "init") in self.naming.copied_in) for c in step.carries])
         head = self.block(step.head)
+        flag = first_pass_apart(step, self.counts) if not head else None
+        if flag is not None:
+            return self.asking_between(step, flag, before)
         body = self.block(step.body) + self.next_pass(step.carries)
         if head:
             stop = gast.If(self.negation(step.test), [gast.Break()], [])
@@ -752,6 +755,50 @@ class _Writer(Exits, Expressions):
         else:
             loop = gast.While(self.test(step.test), _with_a_statement(body), [])
         return [*before, loop, *self.copies([(c.outer, c.inner) for c in step.carries])]
+
+    def asking_between(self, step, flag, before):
+        """A while loop that begins with one arm of a branch in its first pass, and with the other in those after it.
+
+        The first arm stands before the loop, which asks before the other one.
+        """
+        carries = [c for c in step.carries if c is not flag]
+        at = next(k for k, s in enumerate(step.body) if isinstance(s, If))
+        branch, rest = step.body[at], [*self.block(step.body[at + 1:]), *self.next_pass(carries)]
+        first, later = ([*self.block(step.body[:at]), *self.block(getattr(branch, side)), *self.copies([
+            (j.var, getattr(j, side)) for j in branch.joins])] for side in ("then", "orelse"))
+        if rest:
+            loop = gast.While(const(True), [*rest, gast.If(self.negation(step.test), [gast.Break()], []), *later], [])
+        else:
+            loop = gast.While(self.test(step.test), _with_a_statement(later), [])
+        gone = self.naming[flag.inner]
+        before = [s for s in before if getattr(s.targets[0], "id", None) != gone and not is_set_first(s, first)]
+        return [*before, *first, loop, *self.copies([(c.outer, c.inner) for c in carries])]
+
+
+def first_pass_apart(loop, counts):
+    """The carry that says whether a pass is the first one, of a loop that begins with a branch on it; None of others.
+
+    A statement before the branch is printed twice; more are not.
+    """
+    branch = next((s for s in loop.body[:2] if isinstance(s, If)), None)
+    return next((c for c in loop.carries if branch is not None and branch.test is c.inner and counts.get(
+        c.inner) == 1 and not counts.get(c.outer) and isinstance(c.init, Const) and isinstance(c.next, Const) and
+        c.init.value is True and c.next.value is False), None)
+
+
+def is_set_first(statement, block):
+    """Whether a block sets the name of a statement that sets it to a constant, before it reads it."""
+    if not isinstance(statement.value, gast.Constant) or not isinstance(statement.targets[0], gast.Name):
+        return False
+    wanted = statement.targets[0].id
+    for s in block:
+        simple = isinstance(s, gast.Assign)
+        if not simple or any(isinstance(n, gast.Name) and n.id == wanted for n in nodes(s.value)):
+            return False
+        if any(isinstance(t, gast.Name) and t.id == wanted for t in s.targets):
+            return True
+    return False
+
 
 _STATEMENTS = {
     put: "step_put",

@@ -62,7 +62,15 @@ def listed(function: Function) -> Function:
 
     >>> from gradscribe.ast_transform.examples import gradient, show
     >>> text = "def f(x):\\n    a, b = x\\n    return a * a * b"
-    >>> print(show(listed(gradient(text, np.ones(2)))))
+    >>> print(show(listed(first_writes(gradient(text, np.ones(2))))))
+    grad_f(x):
+        a = x[0]
+        b = x[1]
+        t = a * a
+        t_1 = b * a
+        da = 2 * t_1
+        dx = np.array([da, t])
+        return dx
     """
     counts = read_counts(function)
 

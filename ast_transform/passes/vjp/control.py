@@ -49,6 +49,7 @@ from gradscribe.ast_transform.passes.vjp.containers import (
     zero_like_path,
 )
 from gradscribe.ast_transform.passes.vjp.expansion import created, expanded, in_its_dtype, is_whole, typed, zero_adjoint
+from gradscribe.ast_transform.passes.vjp.first_pass import first_apart, leaving, left_with, with_known
 from gradscribe.ast_transform.passes.vjp.stores import Restore
 from gradscribe.ast_transform.source.diagnose import LanguageError
 
@@ -278,6 +279,10 @@ def reverse_loop(sweep, step):
             value = in_its_dtype(sweep, value, carried[c].fact)
         carries.append((c, carried[c], value))
     body = sweep.build.block
+    found = None if sweep.reader.unroll else leaving(step)
+    if found is not None:
+        first, (branch, arm) = Var("first", Array(bool), TEMPORARY), found
+        first_apart(body, branch, arm, first, left_with(sweep, step, branch, arm))
     sums = [(v, inner, in_its_dtype(child, expanded(child, child.adjoint[v], v), inner.fact)
              if isinstance(v.fact, Array) else child.adjoint[v]) for v, inner in child.accumulated.items()]
     sweep.build.block = outer_block
@@ -311,6 +316,9 @@ def reverse_loop(sweep, step):
         sweep.adjoint[v] = outer
         sweep.groups.pop(v, None)
     made += [carry for carry, _ in items]
+    if found is not None and any(v is first for s in body for v in all_reads(s)):
+        with_known(body, first, made)
+        made.append(Carry(first, Const(True), Const(False), first.like()))
     restore = Restore(sweep, step, child, body, made, origin)
     restore.run()
     for c, outer in after:

@@ -1,0 +1,113 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The first pass backwards of a loop that is left by one test of its own.
+
+`while True` with one `return` or `break` takes that arm in its last pass and in no other.  Backwards that pass is the
+first: nothing is saved to decide again which arm a pass took, and what the arm reads is what the loop has left.
+codegen/emit.py prints the arm before the loop (loop peeling), and asks in the middle of the loop.
+
+>>> import numpy as np
+>>> import gradscribe as gs
+>>> def f(x, c):
+...     h = 1.0
+...     while True:
+...         x = np.sin(x) * c
+...         if h + x > 3.0:
+...             return h * x
+...         h = h + x
+>>> print(gs.grad(f).source_for(0.5, 1.5).split("dx = ", 1)[1])
+h
+    dh = x
+    while True:
+        x_1 = x_saved.pop()
+        # x = np.sin(x) * c
+        dx = dx * c * np.cos(x_1)
+        if not x_saved:
+            break
+        # h = h + x
+        dx += dh
+    return dx
+<BLANKLINE>
+
+Source: loop peeling, Bacon, Graham and Sharp, Compiler transformations for high-performance computing, ACM Computing
+Surveys 26(4), 1994, section 6.2.
+"""
+import operator
+
+from gradscribe.ast_transform.core.alias import updates
+from gradscribe.ast_transform.core.form import (
+    Const,
+    If,
+    Let,
+    Var,
+    While,
+    copied,
+    is_application,
+    replaced,
+    substituted,
+    walk,
+)
+
+
+def leaving(loop):
+    """(the branch that leaves a loop, which arm does) where nothing else ends the loop; None otherwise."""
+    if not isinstance(loop, While) or not isinstance(loop.test, Var):
+        return None
+    asked = next((s.value for s in loop.head if isinstance(s, Let) and s.targets[0] is loop.test), None)
+    if not is_application(asked, operator.not_) or len(loop.head) != 1:
+        return None
+    stop = next((c for c in loop.carries if c.inner is asked.args[0]), None)
+    if stop is None or not isinstance(stop.init, Const) or stop.init.value is not False:
+        return None
+    for step in loop.body:
+        for j in step.joins if isinstance(step, If) and isinstance(step.test, Var) else ():
+            if j.var is stop.next:
+                for arm, other in (("then", "orelse"), ("orelse", "then")):
+                    side = getattr(j, arm)
+                    if isinstance(side, Const) and side.value is True and getattr(j, other) is stop.inner:
+                        return step, arm
+    return None
+
+
+def left_with(sweep, loop, branch, arm):
+    """{value in the last pass: the same after the loop}, for the arm that leaves it, computed again if the arm made it.
+
+    What the pass ends with is what the loop has left.
+    """
+    joined = {j.var: getattr(j, arm) for j in branch.joins}
+    ends = {c: joined.get(c.next, c.next) for c in loop.carries if isinstance(c.next, Var)}
+    values, block = {v: c.outer for c, v in ends.items() if isinstance(v, Var)}, getattr(branch, arm)
+    if not any(isinstance(s, Let) and updates(s.value) for s in walk(block)):
+        again = copied(block, values)
+        for step in walk(again):
+            if step.origin is not None:
+                step.origin = step.origin.made_by(1)
+        sweep.build.made.update({t: s.value for s in walk(again) if isinstance(s, Let) for t in s.targets})
+        values[None] = again
+    return values
+
+
+def first_apart(body, branch, arm, first, values):
+    """The statements of a pass backwards, changed: the test of a branch is whether the pass is the first one."""
+    again = values.pop(None, [])
+    for step in walk(body):
+        if isinstance(step, If) and step.test is branch.test:
+            if arm == "orelse":
+                step.then, step.orelse = step.orelse, step.then
+                for j in step.joins:
+                    j.then, j.orelse = j.orelse, j.then
+            step.test, step.then[:] = first, [*again, *replaced(step.then, values)]
+            for j in step.joins:
+                j.then = substituted(j.then, values)
+
+
+def with_known(body, first, carries):
+    """The arm of the first pass knows constants that the loop begins with, the other one those that are handed on."""
+    begun = {c.inner: c.init for c in carries if isinstance(c.init, Const)}
+    later = {c.inner: c.next for c in carries if isinstance(c.next, Const)}
+    for step in walk(body):
+        if isinstance(step, If) and step.test is first:
+            for side, known in (("then", begun), ("orelse", later)):
+                block = getattr(step, side)
+                block[:] = replaced(block, known)
+                for j in step.joins:
+                    setattr(j, side, substituted(getattr(j, side), known))
