@@ -69,7 +69,7 @@ def model(x, y):
     return np.sum(z * x * d * p) + np.sum(u)
 
 
-def by_a_test_inside(x, t):
+def with_a_test(x, t):
     a = by_a_test(x, t)
     return np.sum(a * x) + growth(x[:2], x[1:])[0]
 
@@ -105,8 +105,8 @@ def test_tangents(y, dy):
 
 
 @pytest.mark.parametrize("f, axes, args", [
-    (model, (0, None), (XS, 1.5)), (model, (None, 0), (X, YS)), (model, (0, 0), (XS, YS)), (by_a_test_inside, (0, 0), (XS, YS)),
-    (by_a_test_inside, (0, None), (XS, 0.7)), (counted, (0, 0), (XS, np.array([0, 1, 3, 2]))), (counted, (0, None), (XS, 2)),
+    (model, (0, None), (XS, 1.5)), (model, (None, 0), (X, YS)), (model, (0, 0), (XS, YS)), (with_a_test, (0, 0), (XS, YS)),
+    (with_a_test, (0, None), (XS, 0.7)), (counted, (0, 0), (XS, np.array([0, 1, 3, 2]))), (counted, (0, None), (XS, 2)),
     (model, (0, None), (XS[:1], 1.5)), (model, (0, None), (XS[:0], 1.5))])
 def test_batches(f, axes, args):
     def each(g):

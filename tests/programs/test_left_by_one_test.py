@@ -137,9 +137,9 @@ CASES = [(value_between, 0.5, 1.5), (in_place, X, 1.2), (in_a_branch, 0.5, 2.0),
 def test_gradient(f, x, t):
     gradient = gs.grad(f, (0, 1))
     found = gradient(x, t)
-    near = (differences_by_entry(lambda v: f(v if v.ndim else float(v), t), np.array(x)),
-            differences_by_entry(lambda v: f(x, float(v)), np.array(t)))
-    for d, other, near in zip(found, gs.jit(gradient)(x, t), near, strict=True):
+    wanted = (differences_by_entry(lambda v: f(v if v.ndim else float(v), t), np.array(x)),
+              differences_by_entry(lambda v: f(x, float(v)), np.array(t)))
+    for d, other, near in zip(found, gs.jit(gradient)(x, t), wanted, strict=True):
         np.testing.assert_allclose(d, near, rtol=1e-8, atol=1e-8)
         np.testing.assert_allclose(d, other, rtol=1e-13, atol=1e-14)
     np.testing.assert_allclose(gs.hessian(f)(x, t), gs.jacrev(gs.grad(f))(x, t), rtol=1e-10, atol=1e-10)
