@@ -105,7 +105,8 @@ def test_tangents(y, dy):
 
 
 @pytest.mark.parametrize("f, axes, args", [
-    (model, (0, None), (XS, 1.5)), (model, (None, 0), (X, YS)), (model, (0, 0), (XS, YS)), (with_a_test, (0, 0), (XS, YS)),
+    (model, (0, None), (XS, 1.5)), (model, (None, 0), (X, YS)), (model, (0, 0), (XS, YS)),
+    (with_a_test, (0, 0), (XS, YS)),
     (with_a_test, (0, None), (XS, 0.7)), (counted, (0, 0), (XS, np.array([0, 1, 3, 2]))), (counted, (0, None), (XS, 2)),
     (model, (0, None), (XS[:1], 1.5)), (model, (0, None), (XS[:0], 1.5))])
 def test_batches(f, axes, args):
