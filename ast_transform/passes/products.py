@@ -31,7 +31,7 @@ import operator
 
 import numpy as np
 
-from gradscribe.ast_transform.core.alias import updates
+from gradscribe.ast_transform.core.alias import parts_of, updates
 from gradscribe.ast_transform.core.form import TEMPORARY, Apply, Const, Let, Var, all_reads, operands, rebuilt, walk
 from gradscribe.ast_transform.core.kinds import Array
 from gradscribe.ast_transform.passes import facts
@@ -91,6 +91,52 @@ def _same_dtype(shared, factor, product):
         return facts.infer(operator.mul, (shared.targets[0], factor), ()).dtype == product.targets[0].fact.dtype
     except Unfit:
         return False
+
+
+def numbers_to_rows(function):
+    """The body of a function with `(2 * w)[:, None] * x` for `w[:, None] * (2 * x)`: a number is multiplied by the
+    smaller array, where it may meet others.
+
+    >>> from gradscribe.ast_transform.examples import gradient, show
+    >>> made = gradient("def f(x):\\n    return np.sum(np.sqrt(np.sum(x ** 2, axis=1)))", np.ones((3, 2)))
+    >>> made.body = numbers_to_rows(made)
+    >>> print("\\n".join(show(made).splitlines()[-6:]))
+        dsum_z = 1 / z_1
+        dsum_z_1 = 2 * dsum_z
+        dz = dsum_z_1[(slice(None, None, None), None)]
+        z_2 = 2 * x
+        dx = dz * x
+        return dx
+    """
+    made, once = generated(function)
+
+    def block(body):
+        out = [s if isinstance(s, Let) else rebuilt(s, {}, block) for s in body]
+        place = {s.targets[0]: s for s in out if isinstance(s, Let)}
+        for s in [s for s in out if isinstance(s, Let) and s.targets[0] in made and _of(s.value, MULTIPLIED)]:
+            for view, product in (s.value.args, s.value.args[::-1]):
+                shown, scaled = once(view, {operator.getitem}), once(product, MULTIPLIED)
+                if shown is None or scaled is None or view not in place or once(
+                        shown.args[0], MULTIPLIED | QUOTIENTS) is None or not _adds_axes(shown.args[1]):
+                    continue
+                number, array = sorted(scaled.args, key=lambda a: not isinstance(a, Const))
+                if not isinstance(number, Const) or not isinstance(array, Var):
+                    continue
+                small = shown.args[0].like()
+                at = out.index(place[view])
+                place[view].value = Apply(operator.getitem, (small, shown.args[1]))
+                out.insert(at, Let((small,), Apply(operator.mul, (number, shown.args[0])), s.origin))
+                s.value = Apply(operator.mul, (view, array))
+                break
+        return out
+    return block(function.body)
+
+
+def _adds_axes(index):
+    """Whether an index shows all of an array, with more axes."""
+    parts = parts_of(index)
+    return all(isinstance(p, Const) and (p.value is None or p.value == slice(None)) for p in parts) and any(
+        p.value is None for p in parts)
 
 
 def rows_first(function):
