@@ -17,7 +17,7 @@ import astor
 import gast
 import numpy as np
 
-from gradscribe.ast_transform.core.alias import may_give_a_cell, raised, updates
+from gradscribe.ast_transform.core.alias import may_give_a_cell, raised, reads, updates
 from gradscribe.ast_transform.core.draw import is_draw
 from gradscribe.ast_transform.core.form import (
     SAVED,
@@ -423,7 +423,8 @@ class _Writer(Exits, Expressions):
         value = step.value if isinstance(step, Let) and len(step.targets) == 1 and step.targets[0].kind in (
             USER, TANGENT) else None
         of_shape = is_application(value, shape_of)
-        asked, place = value.args if of_shape or is_application(value, operator.getitem) else (None, None)
+        taken = isinstance(value, Apply) and len(value.args) == 2 and (of_shape or reads(value) == "part")
+        asked, place = value.args if taken else (None, None)
         if not isinstance(asked, Var) or type(asked.fact) is not Array or not asked.fact.dims or not isinstance(
                 place, Const) or type(place.value) is not int or not out or step.origin is None:
             return

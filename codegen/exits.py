@@ -54,6 +54,7 @@ from gradscribe.ast_transform.core.form import (
     all_reads,
     is_application,
     made,
+    negated,
     operands,
 )
 from gradscribe.ast_transform.core.kinds import Array
@@ -93,9 +94,9 @@ def branch_of(block, value):
 def exit_of(loop, counts, lengths, names):
     """The Exit of a while loop, or None; by how often each variable is read, and {variable: number of passes}."""
     asked, rest = asked_first(loop, counts)
-    if not is_application(asked, operator.not_):
+    if negated(asked) is None:
         return None
-    flag = next((c for c in loop.carries if c.inner is asked.args[0]), None)
+    flag = next((c for c in loop.carries if c.inner is negated(asked)), None)
     if flag is None or not (isinstance(flag.init, Const) and flag.init.value is False):
         return None
     found = branch_of(loop.body, flag.next)

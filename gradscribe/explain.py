@@ -41,6 +41,7 @@ class Explanation:
         self.fn, self.primal, self.derivative, self.gradient = fn, primal, derivative, gradient
         self.differences, self.unused, self.saved, self.places = differences, unused, saved, places
 
+    @public
     def line(self, number: int) -> str:
         """What made a line of the derivative's text, from 1: the user's lines, the rules, the identities.
 

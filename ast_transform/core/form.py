@@ -16,6 +16,7 @@
 A name has one value, set in one place.  What a loop is entered with, what a pass sees, what it makes and what the loop
 leaves are four operands of a carry.  Writes are operations too: `u_1 = put(u, i, v)`; so are those on stores.
 """
+import operator
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -91,6 +92,11 @@ class Apply:
 def is_application(node, function) -> bool:
     """Whether a node of an expression is this function's application."""
     return isinstance(node, Apply) and node.function is function
+
+
+def negated(node):
+    """What `not` is asked of, or None."""
+    return node.args[0] if is_application(node, operator.not_) else None
 
 
 class Undefined:

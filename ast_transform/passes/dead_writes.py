@@ -26,7 +26,7 @@ np.zeros_like(b)
 import operator
 
 from gradscribe.ast_transform.analysis.regions import Regions, access
-from gradscribe.ast_transform.core.alias import aliased, record_of, updates
+from gradscribe.ast_transform.core.alias import aliased, reads, record_of, updates
 from gradscribe.ast_transform.core.draw import is_draw
 from gradscribe.ast_transform.core.form import (
     TEMPORARY,
@@ -108,8 +108,9 @@ def is_there(array, index, value, loops, regions):
     """Whether a value has been read from this region of an array, which no write has changed since."""
     if own_copy(made := regions.maker.get(value)):
         made = regions.maker.get(made.value.args[0])
-    if not isinstance(made, Let) or not is_application(made.value, operator.getitem) or not regions.same(
-            made.value.args[1], index) or value.fact.dtype != array.fact.dtype:
+    if not isinstance(made, Let) or not isinstance(made.value, Apply) or reads(made.value) != "part":
+        return False
+    if not regions.same(made.value.args[1], index) or value.fact.dtype != array.fact.dtype:
         return False
     while array is not made.value.args[0]:
         write = regions.maker.get(array)

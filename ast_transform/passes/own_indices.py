@@ -35,9 +35,8 @@ def grad_f(x, c):
 Source: induction variable substitution, Aho, Lam, Sethi and Ullman, Compilers (2006), section 9.1.
 """
 import builtins
-import operator
 
-from gradscribe.ast_transform.core.alias import parts_of, reads, record_of
+from gradscribe.ast_transform.core.alias import parts_of, reads, record_of, role
 from gradscribe.ast_transform.core.form import (
     SAVED,
     TEMPORARY,
@@ -188,7 +187,7 @@ def _entries(ends, naturals, made):
         if not isinstance(stop, Const) or stop.value < -1:
             return None
         value = naturals.made.get(start)
-        if is_application(value, operator.sub) and isinstance(value.args[1], Const) and value.args[1].value == 1:
+        if role(value) == "difference" and isinstance(value.args[1], Const) and value.args[1].value == 1:
             stop = value.args[0]
         else:
             return None

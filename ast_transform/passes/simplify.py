@@ -393,6 +393,8 @@ def ask_named_values(function):
     there = live_values(function.body, function.result, asking) if asking else set()
     for step in asking:
         value = step.value
+        if not _generated(step) and value.args[0] in there:
+            continue                    # as the user writes it
         asked, *axis = _shown_by(value.args[0], [a.value for a in value.args[1:]], maker, there)
         if asked is not value.args[0]:
             step.value = Apply(value.function, (asked, *map(Const, axis)), (), value.origin)

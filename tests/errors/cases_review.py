@@ -99,6 +99,11 @@ def explain_of_a_gradient():
 
 
 @refused(KindError)
+def a_line_that_a_text_has_not():
+    gs.explain(lambda x: x * x, 1.0).line(9)
+
+
+@refused(KindError)
 def explain_without_real_numbers():
     gs.explain(lambda n: n * n, 3)
 

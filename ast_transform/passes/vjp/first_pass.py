@@ -31,8 +31,6 @@ h
 Source: loop peeling, Bacon, Graham and Sharp, Compiler transformations for high-performance computing, ACM Computing
 Surveys 26(4), 1994, section 6.2.
 """
-import operator
-
 from gradscribe.ast_transform.core.alias import updates
 from gradscribe.ast_transform.core.form import (
     Const,
@@ -41,7 +39,7 @@ from gradscribe.ast_transform.core.form import (
     Var,
     While,
     copied,
-    is_application,
+    negated,
     replaced,
     substituted,
     walk,
@@ -53,9 +51,9 @@ def leaving(loop):
     if not isinstance(loop, While) or not isinstance(loop.test, Var):
         return None
     asked = next((s.value for s in loop.head if isinstance(s, Let) and s.targets[0] is loop.test), None)
-    if not is_application(asked, operator.not_) or len(loop.head) != 1:
+    if negated(asked) is None or len(loop.head) != 1:
         return None
-    stop = next((c for c in loop.carries if c.inner is asked.args[0]), None)
+    stop = next((c for c in loop.carries if c.inner is negated(asked)), None)
     if stop is None or not isinstance(stop.init, Const) or stop.init.value is not False:
         return None
     for step in loop.body:

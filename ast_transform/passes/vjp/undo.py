@@ -30,7 +30,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gradscribe.ast_transform.core.alias import updates
+from gradscribe.ast_transform.core.alias import record_of, updates
 from gradscribe.ast_transform.core.form import (
     Apply,
     Carry,
@@ -643,8 +643,14 @@ def names_rows(index, made_by):
     arrays = [p for p in (index.items if isinstance(index, Pack) else (index,)) if isinstance(p, Var) and p.fact.dims]
     first = arrays[0].fact.dims[0] if arrays else None
     return first is not None and all(p.fact.rank == 1 and p.fact.dims[0].same(first) for p in arrays) and any(
-        is_application(made := made_by.get(p), np.arange) and len(made.args) == 1 and all(
-            k == "dtype" for k, _ in made.kwargs) for p in arrays)
+        counts_up(made_by.get(p)) for p in arrays)
+
+
+def counts_up(value):
+    """Whether an operation gives the whole numbers from 0 on, each once."""
+    record = record_of(value.function) if isinstance(value, Apply) else None
+    return record is not None and bool(record.options.get("counts")) and len(value.args) == 1 and all(
+        k == "dtype" for k, _ in value.kwargs)
 
 
 def is_length(value):

@@ -106,9 +106,10 @@ class Batch(Examples, Operations, Over, OwnRules, Control):
     def attempt(self, function, mapped, length, outputs):
         env, self.function = {}, function
         self.forms = {}                 # (callee, which arguments differ) -> its form for a batch, or None
-        body, again = without_calls(copied(function.body, env), plain=self.strategy == "loop"), True
+        body = without_calls(copied(function.body, env), plain=self.strategy == "loop")
+        self.length, self.count, again = length, None, any(map(is_call, walk(body)))
         while again:                    # a callee read in place may call others
-            self.length, self.varies = length, Varies(body, mapped, self.axis, self.masks_by_own_rule)
+            self.varies = Varies(body, mapped, self.axis, self.masks_by_own_rule)
             body, again = self.with_batches(body)
         body = self.rules_over(body)
         result = substituted(function.result, env)

@@ -85,7 +85,8 @@ class Examples:
             return False                # of a function inside another, which reads what is that one's
         label = function.label
         label = label if label.isidentifier() and not keyword.iskeyword(label) else "function"
-        text = None if self.reader.writes_arguments else own_text(function.about)
+        own = getattr(function.about, "__name__", "") == label      # not what is derived from it
+        text = own_text(function.about) if own and not self.reader.writes_arguments else None
         callee = Function(label, list(function.params), body, result, function.about,
                           {"fresh": True, "nests": True, "text": text})
         if any(isinstance(p.value, Var) and isinstance(p.value.fact, Sequence) and differs(self.varies.of(p.value))
