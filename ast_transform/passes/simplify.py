@@ -393,7 +393,8 @@ def ask_named_values(function):
     there = live_values(function.body, function.result, asking) if asking else set()
     for step in asking:
         value = step.value
-        if not _generated(step) and value.args[0] in there:
+        source = maker.get(value.args[0])
+        if not _generated(step) and value.args[0] in there and not (isinstance(source, Apply) and _copies(source)):
             continue                    # as the user writes it
         asked, *axis = _shown_by(value.args[0], [a.value for a in value.args[1:]], maker, there)
         if asked is not value.args[0]:
