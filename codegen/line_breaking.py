@@ -62,6 +62,8 @@ def broken(line: str, width: int = WIDTH) -> str:
 def places(line):
     """((start, end) of what may be put into brackets, or None; the places of breaks) of a line."""
     tokens = [t for t in tokenize.generate_tokens(io.StringIO(line.lstrip() + "\n").readline) if t.string.strip()]
+    if any(tokenize.tok_name[t.type].startswith("FSTRING") for t in tokens):
+        return None, []                 # what it formats stays on its line
     indent, opened, found, value, before = len(line) - len(line.lstrip()), [], [], None, None
     head = tokens[0].string
     if head in ("return", "if", "elif", "while"):
@@ -76,8 +78,8 @@ def places(line):
         elif t.string == "," and under is not None:
             level = INDEX if opened and opened[-1][0] else 0
             found.append(Break(LEVELS * depth + level, column + 2, under))
-        elif t.string in ASSIGNING and not opened and value is None and head not in ("def", "for", "with"):
-            value = column + len(t.string) + 1
+        elif t.string in ASSIGNING and not opened and head not in ("def", "for", "with"):
+            value, found = column + len(t.string) + 1, []
         elif t.string in PRECEDENCE and under is not None and column > under and _ends_operand(before):
             found.append(Break(LEVELS * depth + PRECEDENCE[t.string], column, under))
         before = t

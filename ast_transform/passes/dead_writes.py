@@ -106,6 +106,8 @@ def written_back(body, regions):
 
 def is_there(array, index, value, loops, regions):
     """Whether a value has been read from this region of an array, which no write has changed since."""
+    if not isinstance(value, Var):
+        return False
     if own_copy(made := regions.maker.get(value)):
         made = regions.maker.get(made.value.args[0])
     if not isinstance(made, Let) or not isinstance(made.value, Apply) or reads(made.value) != "part":

@@ -61,6 +61,8 @@ from gradscribe.ast_transform.core.operations import put, run_length
 from gradscribe.ast_transform.passes.naturals import Naturals
 from gradscribe.ast_transform.passes.simplify import drop_dead
 
+UNUSED = 16                         # entries that no pass uses; and those of a triangle
+
 
 def by_own_index(function: Function) -> Function:
     """The function, changed: arrays of what loops save have an entry for each index, not for each pass."""
@@ -184,17 +186,27 @@ def _entries(ends, naturals, made):
     if not isinstance(step, Const) or abs(step.value) != 1:
         return None
     if step.value < 0:
-        if not isinstance(stop, Const) or stop.value < -1:
+        if not isinstance(stop, Const) or not -1 <= stop.value < UNUSED:
             return None
         value = naturals.made.get(start)
         if role(value) == "difference" and isinstance(value.args[1], Const) and value.args[1].value == 1:
             stop = value.args[0]
         else:
             return None
-    elif not naturals.holds(start):
+    elif not _begins_early(start, naturals):
         return None
     if naturals.holds(stop):
         return stop
     length = Var("length", Array(int), TEMPORARY)
     made.append((length, Apply(builtins.max, (stop, Const(0)))))
     return length
+
+
+def _begins_early(start, naturals):
+    """Whether a range begins at a small whole number, or at the index of a loop around it, but for such a number."""
+    if isinstance(start, Const):
+        return type(start.value) is int and 0 <= start.value <= UNUSED
+    made = naturals.made.get(start)
+    if role(made) == "sum" and isinstance(made.args[1], Const) and _begins_early(made.args[1], naturals):
+        start = made.args[0]
+    return start in naturals.indices

@@ -120,7 +120,7 @@ def numbers_to_rows(function):
                         shown.args[0], MULTIPLIED | QUOTIENTS) is None or not _adds_axes(shown.args[1]):
                     continue
                 number, array = sorted(scaled.args, key=lambda a: not isinstance(a, Const))
-                if not isinstance(number, Const) or not isinstance(array, Var):
+                if not isinstance(array, Var) or type(getattr(number, "value", None)) not in (int, float):
                     continue
                 small = shown.args[0].like()
                 at = out.index(place[view])

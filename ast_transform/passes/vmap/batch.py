@@ -169,8 +169,8 @@ class Batch(Examples, Operations, Over, OwnRules, Control):
         key = callee, differing
         if key not in self.forms:
             self.forms[key] = None
-            self.forms[key] = self.made_batch(callee, differing) if stands_alone(callee) and not any(
-                map(self.is_over, walk(callee.body))) else None
+            self.forms[key] = self.made_batch(callee, differing) if stands_alone(
+                callee) and not calls_over(callee, self.axis) else None
         return self.forms[key]
 
     def made_batch(self, callee, differing):
