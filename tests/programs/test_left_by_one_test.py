@@ -157,3 +157,39 @@ def test_nothing_is_saved_to_decide():
 def test_an_arm_in_front_is_before_the_loop():
     text = gs.grad(arm_in_front).source_for(0.5, 1.4)
     assert text.index("dx = 2 * x") < text.index("while x_saved:") and "first" not in text
+
+
+def tells(x, c):
+    h = 1.0
+    while True:
+        x = np.sin(x) * c
+        if h + x > 3.0:
+            print("left", round(float(h), 3))
+            return h * np.exp(x) * x
+        h = h + x
+
+
+def draws(x, c):
+    h = 1.0
+    while True:
+        x = np.sin(x) * c
+        if h + x > 3.0:
+            y = h * np.exp(x) + np.random.normal()
+            return y * x
+        h = h + x
+
+
+def test_the_arm_that_leaves_tells_once(capsys):
+    dx, h = gs.grad(tells)(0.5, 1.5), 1e-6
+    assert capsys.readouterr().out == "left 2.707\n"
+    np.testing.assert_allclose(dx, (tells(0.5 + h, 1.5) - tells(0.5 - h, 1.5)) / (2 * h), rtol=1e-8)
+
+
+def test_the_arm_that_leaves_draws_once():
+    def seeded(f, *args):
+        np.random.seed(0)
+        return f(*args), np.random.normal()
+    (dx, after), h = seeded(gs.grad(draws), 0.5, 1.5), 1e-6
+    (above, following), (below, _) = seeded(draws, 0.5 + h, 1.5), seeded(draws, 0.5 - h, 1.5)
+    np.testing.assert_allclose(dx, (above - below) / (2 * h), rtol=1e-8)
+    assert after == following

@@ -31,8 +31,9 @@ h
 Source: loop peeling, Bacon, Graham and Sharp, Compiler transformations for high-performance computing, ACM Computing
 Surveys 26(4), 1994, section 6.2.
 """
-from gradscribe.ast_transform.core.alias import updates
+from gradscribe.ast_transform.core.alias import repeatable, updates
 from gradscribe.ast_transform.core.form import (
+    Apply,
     Const,
     If,
     Let,
@@ -43,6 +44,7 @@ from gradscribe.ast_transform.core.form import (
     replaced,
     substituted,
     walk,
+    without_effects,
 )
 
 
@@ -74,14 +76,19 @@ def left_with(sweep, loop, branch, arm):
     joined = {j.var: getattr(j, arm) for j in branch.joins}
     ends = {c: joined.get(c.next, c.next) for c in loop.carries if isinstance(c.next, Var)}
     values, block = {v: c.outer for c, v in ends.items() if isinstance(v, Var)}, getattr(branch, arm)
-    if not any(isinstance(s, Let) and updates(s.value) for s in walk(block)):
-        again = copied(block, values)
+    if not any(isinstance(s, Let) and not is_pure(s.value) for s in walk(block)):
+        again = without_effects(copied(block, values))
         for step in walk(again):
             if step.origin is not None:
                 step.origin = step.origin.made_by(1)
         sweep.build.made.update({t: s.value for s in walk(again) if isinstance(s, Let) for t in s.targets})
         values[None] = again
     return values
+
+
+def is_pure(value):
+    """Whether a value may be computed twice: it writes into nothing, and is the same each time."""
+    return not isinstance(value, Apply) or not updates(value) and repeatable(value)
 
 
 def first_apart(body, branch, arm, first, values):
