@@ -404,7 +404,7 @@ def ask_named_values(function):
 def _shown_by(var, axis, maker, there):
     """(value, axis) that shows the length of an axis, for who reads it, or (value,) of the size of an array.
 
-    The nearest that is there anyway, and has a name if one has; else the nearest with a name.
+    The nearest that is there anyway, and has a name if one has; else the nearest with a name, or what comes first.
     """
     if type(var.fact) is not Array or any(var.fact.rank <= k for k in axis):
         return var, *axis
@@ -419,10 +419,12 @@ def _shown_by(var, axis, maker, there):
             shown = axis if alike and axis[0] in same else same[:1] or None
         if shown is not None and (v is var or not any(shown) or _has_axes(v.fact)):
             found.setdefault((v.kind != TEMPORARY, v in there), (v, *shown))
+            found["first made"] = v, *shown
         made = maker.get(v)
         if isinstance(made, Apply):
             queue += [o for o in operands(made) if o not in queue]
-    return next((found[k] for k in ((True, True), (False, True), (True, False)) if k in found), (var, *axis))
+    order = (True, True), (False, True), (True, False), "first made"
+    return next((found[k] for k in order if k in found), (var, *axis))
 
 
 def _has_axes(fact):

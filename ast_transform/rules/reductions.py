@@ -104,6 +104,20 @@ def count(x, axis):
     return lengths(x, axes)
 
 
+@static
+def filled(x, axis):
+    """Whether each entry of the reduced array is made of one at least; what is made holds for arrays of which it is."""
+    axes = axis_list(x, axis)
+    return x.has_entries(axes) if hasattr(x, "has_entries") else all(x.shape[k] for k in axes)
+
+
+def divisor(x, axis):
+    """The same, and 1 of no entry: nothing is divided by it then, and Python raises at 1.0 / 0."""
+    if filled(x, axis):
+        return count(x, axis)
+    return max(count(x, axis), 1)
+
+
 def positions(x, axis):
     """0, 1, 2, ... laid along one axis of x."""
     index = along_index(x.ndim, axis)
@@ -135,7 +149,7 @@ class mean:
         return np.mean(x, axis=axis, keepdims=keepdims)
 
     def vjp_x(dy, x, axis=None, keepdims=False):
-        return restore(dy, x, axis, keepdims) / count(x, axis)
+        return restore(dy, x, axis, keepdims) / divisor(x, axis)
 
     def wider(a, axis=None, dtype=None, *, keepdims=False, where=True):
         same_rank(a, where)
@@ -443,8 +457,7 @@ def mean_of_ties(x_dot, y, x, axis, keepdims):
 def one_more(x, axis):
     """Widths for np.pad: an entry more along each reduced axis; None where they have one."""
     axes = axis_list(x, axis)
-    filled = x.has_entries(axes) if hasattr(x, "has_entries") else all(x.shape[k] for k in axes)
-    return None if filled else tuple((0, int(k in axes)) for k in range(x.ndim))
+    return None if filled(x, axis) else tuple((0, int(k in axes)) for k in range(x.ndim))
 
 
 def with_one(x, axis, value):

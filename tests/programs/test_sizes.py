@@ -217,3 +217,21 @@ def test_products_of_blocks_with_numbers():
 def test_compiled_forms_of_vectors_refuse_numbers(f):
     with pytest.raises(gs.TransformError, match="no Numba form"):
         gs.jit(f)(np.array([1.0, 2.0]))
+
+
+@pytest.mark.parametrize("f", [lambda x: np.mean(np.sin(x)), lambda x: np.mean(x),
+                               lambda x: np.mean(x[np.arange(len(x))] * 2)])
+def test_the_mean_of_nothing_has_a_gradient_of_nothing(f):
+    """Eager as compiled, before and after other lengths; Python raises at 1.0 / 0."""
+    gradient = gs.grad(f)
+    for n in (3, 0, 2, 0):
+        x = np.linspace(0.1, 0.9, n)
+        near = [(f(x + 1e-6 * e) - f(x - 1e-6 * e)) / 2e-6 for e in np.eye(n)]
+        np.testing.assert_allclose(gradient(x), near, rtol=1e-8)
+        np.testing.assert_allclose(gs.jit(gradient)(x), near, rtol=1e-8)
+
+
+def test_the_mean_of_nothing_that_is_chosen():
+    gradient = gs.grad(lambda x: np.mean(x[x > 2] * 2))
+    for x, want in (([1.0, 3.0, 5.0], [0, 1, 1]), ([1.0, 1.0, 1.0], [0, 0, 0])):
+        np.testing.assert_array_equal(gradient(np.array(x)), want)
