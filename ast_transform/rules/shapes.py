@@ -676,7 +676,9 @@ class triu:
 @static
 def is_square(x):
     """Whether a matrix certainly has as many rows as columns."""
-    return x.ndim == 2 and x.dims[0].same(x.dims[1])
+    if x.ndim != 2:
+        return False
+    return x.dims[0].same(x.dims[1]) if hasattr(x, "dims") else x.shape[0] == x.shape[1]
 
 
 def on_diagonal(x, k, values):

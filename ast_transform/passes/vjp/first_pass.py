@@ -41,7 +41,7 @@ from gradscribe.ast_transform.core.form import (
     While,
     copied,
     negated,
-    replaced,
+    rebuilt,
     substituted,
     walk,
     without_effects,
@@ -100,9 +100,15 @@ def first_apart(body, branch, arm, first, values):
                 step.then, step.orelse = step.orelse, step.then
                 for j in step.joins:
                     j.then, j.orelse = j.orelse, j.then
-            step.test, step.then[:] = first, [*again, *replaced(step.then, values)]
+            step.test, step.then[:] = first, [*again, *in_place(step.then, values)]
             for j in step.joins:
                 j.then = substituted(j.then, values)
+
+
+def in_place(block, env):
+    """A block in which variables are replaced.  It stays the same list, and those in it do: they are known by that."""
+    block[:] = [rebuilt(s, env, lambda inner: in_place(inner, env)) for s in block] if env else block
+    return block
 
 
 def with_known(body, first, carries):
@@ -112,7 +118,6 @@ def with_known(body, first, carries):
     for step in walk(body):
         if isinstance(step, If) and step.test is first:
             for side, known in (("then", begun), ("orelse", later)):
-                block = getattr(step, side)
-                block[:] = replaced(block, known)
+                in_place(getattr(step, side), known)
                 for j in step.joins:
                     setattr(j, side, substituted(getattr(j, side), known))
