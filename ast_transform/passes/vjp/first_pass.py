@@ -39,6 +39,8 @@ from gradscribe.ast_transform.core.form import (
     Let,
     Var,
     While,
+    all_made,
+    blocks,
     copied,
     negated,
     rebuilt,
@@ -82,6 +84,8 @@ def left_with(sweep, loop, branch, arm):
             if step.origin is not None:
                 step.origin = step.origin.made_by(1)
         sweep.build.made.update({t: s.value for s in walk(again) if isinstance(s, Let) for t in s.targets})
+        for v in {v for s in block for inner in blocks(s) for v in all_made(inner)}:
+            del values[v]               # of arms and passes inside: they are seen there alone
         values[None] = again
     return values
 
