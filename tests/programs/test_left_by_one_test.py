@@ -127,10 +127,29 @@ def eigenvector(x, t):
         v = w
 
 
+def branches_in_the_arm(x, t):
+    n = 0
+    while True:
+        n += 1
+        x = x * 1.1
+        if n > 2:
+            if x > 10 * t:
+                x = x * 1.4 - 0.3
+            elif x > t:
+                x = x * np.sin(x)
+            else:
+                for _ in range(2):
+                    x = x * x + t
+            break
+        x = x - 0.01 * t
+    return x
+
+
 X = np.array([0.4, 0.7, 1.1])
 CASES = [(value_between, 0.5, 1.5), (in_place, X, 1.2), (in_a_branch, 0.5, 2.0), (two_exits, 0.5, 1.1),
          (two_exits, 1.9, 1.1), (inside_a_loop, 1.2, 1.4), (inside_a_while, 1.5, 0.8), (in_the_first_pass, 0.5, 1.1),
-         (arm_in_front, 0.5, 1.4), (nothing_after_it, 0.5, 1.2), (with_a_list, 0.5, 0.3), (eigenvector, X, 1.3)]
+         (arm_in_front, 0.5, 1.4), (nothing_after_it, 0.5, 1.2), (with_a_list, 0.5, 0.3), (eigenvector, X, 1.3),
+         (branches_in_the_arm, 0.5, 0.02), (branches_in_the_arm, 0.5, 0.3), (branches_in_the_arm, 0.5, 0.9)]
 
 
 @pytest.mark.parametrize("f, x, t", CASES, ids=[f.__name__ for f, _, _ in CASES])
