@@ -781,7 +781,7 @@ def first_pass_apart(loop, counts):
 
     A statement before the branch is printed twice; more are not.
     """
-    branch = next((s for s in loop.body[:2] if isinstance(s, If)), None)
+    branch = next((s for s in loop.body[:2] if isinstance(s, If)), None) if loop.policy == "entered" else None
     return next((c for c in loop.carries if branch is not None and branch.test is c.inner and counts.get(
         c.inner) == 1 and not counts.get(c.outer) and isinstance(c.init, Const) and isinstance(c.next, Const) and
         c.init.value is True and c.next.value is False), None)

@@ -143,7 +143,7 @@ class While:
     test: Any
     body: list
     origin: Any = None
-    policy: str = ""
+    policy: str = ""                # as of For; "entered": it certainly has a pass
 
 
 @dataclass(eq=False, slots=True)

@@ -378,7 +378,7 @@ class _Head:
 def _while(step, counts, shown):
     head = _Head(step.test)
     steps = _block(step.head, counts, shown, head)
-    return While(step.carries, steps, head.result, _block(step.body, counts, shown), step.origin)
+    return While(step.carries, steps, head.result, _block(step.body, counts, shown), step.origin, step.policy)
 
 
 def _movable(step, counts):

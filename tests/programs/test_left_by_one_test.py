@@ -212,3 +212,28 @@ def test_the_arm_that_leaves_draws_once():
     (above, following), (below, _) = seeded(draws, 0.5 + h, 1.5), seeded(draws, 0.5 - h, 1.5)
     np.testing.assert_allclose(dx, (above - below) / (2 * h), rtol=1e-8)
     assert after == following
+
+
+def first_of_the_user(x, n):
+    """A flag of the user's in a loop that may have no pass."""
+    first = True
+    while n > 0:
+        if first:
+            x = x * 2
+            x = x + np.sin(x)
+        else:
+            x = np.sin(x)
+            x = x * np.cos(x)
+        n -= 1
+        first = False
+    return x
+
+
+@pytest.mark.parametrize("n", [0, 1, 3])
+def test_a_flag_of_the_user_is_a_flag(n):
+    h = 1e-6
+    near = (first_of_the_user(0.5 + h, n) - first_of_the_user(0.5 - h, n)) / (2 * h)
+    for found in (gs.grad(first_of_the_user)(0.5, n), gs.jacfwd(first_of_the_user)(0.5, n)):
+        np.testing.assert_allclose(found, near, rtol=1e-8)
+    batch = gs.vmap(first_of_the_user, in_axes=(0, None))(np.array([0.5, 0.6]), n)
+    np.testing.assert_allclose(batch, [first_of_the_user(0.5, n), first_of_the_user(0.6, n)], rtol=1e-14)

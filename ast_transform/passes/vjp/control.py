@@ -321,6 +321,8 @@ def reverse_loop(sweep, step):
         made.append(Carry(first, Const(True), Const(False), first.like()))
     restore = Restore(sweep, step, child, body, made, origin)
     restore.run()
+    if found is not None and isinstance(restore.loop, While):
+        restore.loop.policy = "entered"         # as the loop forward has a pass, in which it is left
     for c, outer in after:
         sweep.build.origin = origin
         if isinstance(c.init, Var):
