@@ -13,6 +13,7 @@ from gradscribe.ast_transform.core.kinds import Array, Opaque, unknown
 from gradscribe.ast_transform.mapping import Unrestricted, Vmap
 from gradscribe.ast_transform.passes.accumulators import summed_in_numbers
 from gradscribe.ast_transform.passes.activity import is_own
+from gradscribe.ast_transform.passes.callees import EVERY, are_its_own, without_calls
 from gradscribe.ast_transform.passes.carried_views import carried_views
 from gradscribe.ast_transform.passes.check import check
 from gradscribe.ast_transform.passes.derive import CustomFunction
@@ -35,7 +36,7 @@ from gradscribe.ast_transform.passes.through_views import through_views
 from gradscribe.ast_transform.passes.triangles import by_substitution
 from gradscribe.ast_transform.passes.values import Derived, Struct
 from gradscribe.ast_transform.passes.views import is_array
-from gradscribe.ast_transform.passes.vjp.reverse import EVERY, Reverse, without_calls
+from gradscribe.ast_transform.passes.vjp.reverse import Reverse
 from gradscribe.ast_transform.passes.vmap.batch import Batch
 from gradscribe.ast_transform.passes.zero_arms import in_other_arm
 from gradscribe.ast_transform.rules import tables  # noqa: F401  (fills the table)
@@ -103,14 +104,12 @@ class Pipeline:
         finally:
             self.being_kept.pop()
         results = made.result.items if isinstance(made.result, Pack) and made.result.kind == "tuple" else [made.result]
-        if not all(isinstance(r, Var) and type(r.fact) is Array for r in results) or len(set(results)) < len(results):
-            return None
         params = [p.value for p in made.params]
         if (
-            inner.writes_arguments
+            not are_its_own(results, made.params)
+            or inner.writes_arguments
             or any(isinstance(s, Effect) for s in walk(made.body))
             or draws(made.body)
-            or not set(results).isdisjoint(params)
             or inner.captured
             or [p.name for p in made.params] != names
         ):

@@ -9,9 +9,9 @@ import numpy as np
 from gradscribe.ast_transform.core.form import USER, Apply, Const, Pack, Slice, Var
 from gradscribe.ast_transform.core.operations import Quoted
 from gradscribe.ast_transform.passes.anf import spelled
+from gradscribe.ast_transform.passes.callees import without_calls
 from gradscribe.ast_transform.passes.described import describe
 from gradscribe.ast_transform.passes.simplify import simplify
-from gradscribe.ast_transform.passes.vjp.reverse import without_calls
 from gradscribe.ast_transform.pipeline import Pipeline
 from gradscribe.ast_transform.source.diagnose import KindError
 from gradscribe.ast_transform.transforms import parameter_names

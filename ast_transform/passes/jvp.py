@@ -40,7 +40,6 @@ from gradscribe.ast_transform.core.form import (
     copied,
     operands,
     placed,
-    rebuilt,
     substituted,
     walk,
 )
@@ -60,6 +59,14 @@ from gradscribe.ast_transform.core.operations import (
 )
 from gradscribe.ast_transform.passes.activity import active_values, begun_with, passes_on, rule_of
 from gradscribe.ast_transform.passes.anf import spelled
+from gradscribe.ast_transform.passes.callees import (
+    are_its_own,
+    in_place_of_calls,
+    inlined,
+    is_call,
+    stands_alone,
+    without_calls,
+)
 from gradscribe.ast_transform.passes.check import check_results
 from gradscribe.ast_transform.passes.collectives import is_collective
 from gradscribe.ast_transform.passes.derive import CustomFunction
@@ -74,21 +81,9 @@ from gradscribe.ast_transform.passes.symbolic import is_array, pair_of, without_
 from gradscribe.ast_transform.passes.tangents import Tangents
 from gradscribe.ast_transform.passes.values import Struct
 from gradscribe.ast_transform.passes.vjp.expansion import length_of, typed, zero_by_shape
-from gradscribe.ast_transform.passes.vjp.reverse import inlined, is_of_some_lines, without_calls
 from gradscribe.ast_transform.passes.vjp.sweep import NESTED, SHAPE_ONLY, Sweep
 from gradscribe.ast_transform.passes.vmap.own import TangentRule
 from gradscribe.ast_transform.source.diagnose import RuleError, TransformError
-
-
-def stands_alone(callee):
-    """Whether what is derived from a callee is a function of its own: it has a few lines, and no argument is in it."""
-    return is_of_some_lines(callee) and callee.notes.get("fresh")
-
-
-def is_call(step):
-    """Whether a statement calls a function of the user's that is one of its own, without a rule."""
-    function = step.value.function if isinstance(step, Let) and isinstance(step.value, Apply) else None
-    return isinstance(function, Function) and not isinstance(function, CustomFunction)
 
 
 class Forward(Tangents):
@@ -133,21 +128,10 @@ class Forward(Tangents):
 
     def with_tangents(self, body):
         """(the body with callees in place of their calls where these have no tangent of their own, if there are any)"""
-        found = False
-
-        def visit(block):
-            nonlocal found
-            out = []
-            for step in block:
-                step = rebuilt(step, {}, visit)
-                if is_call(step) and (wrt := self.active_places(step)) and self.tangent_of(
-                        step.value.function, wrt) is None:
-                    out += inlined(step)
-                    found = True
-                else:
-                    out.append(step)
-            return out
-        return visit(body), found
+        def instead(step, callee):
+            wrt = () if isinstance(callee, CustomFunction) else self.active_places(step)
+            return inlined(step) if wrt and self.tangent_of(callee, wrt) is None else None
+        return in_place_of_calls(body, instead)
 
     def active_places(self, step):
         return tuple(k for k, a in enumerate(step.value.args) if isinstance(a, Var) and a in self.active)
@@ -173,9 +157,7 @@ class Forward(Tangents):
         finally:
             self.build.block, self.build.origin = outer, origin
         results = [v for part in made.result.items for v in (part.items if isinstance(part, Pack) else (part,))]
-        params = {p.value for p in made.params}
-        if not all(isinstance(r, Var) and type(r.fact) is Array for r in results) or len(
-                set(results)) < len(results) or not params.isdisjoint(results):
+        if not are_its_own(results, made.params):
             return None
         body, result = drop_dead(made.body, Pack("tuple", tuple(results))), Pack("tuple", tuple(results))
         return Function(made.label, made.params, body, result, callee.about,

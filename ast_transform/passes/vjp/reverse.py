@@ -51,6 +51,7 @@ from gradscribe.ast_transform.core.form import (
 from gradscribe.ast_transform.core.kinds import Array, Sequence
 from gradscribe.ast_transform.core.operations import held
 from gradscribe.ast_transform.passes.activity import active_values, useful_values
+from gradscribe.ast_transform.passes.callees import in_place_of_calls, inlined, is_of_some_lines, without_calls
 from gradscribe.ast_transform.passes.carried_views import carried_views
 from gradscribe.ast_transform.passes.check import check_results
 from gradscribe.ast_transform.passes.closures import substituted_value
@@ -142,9 +143,8 @@ class Reverse:
         function.body = hoist(parts_first(function.body), transposes=False, numbers=reader.unroll)
         while True:                     # a callee read in place may call others
             active = active_values(function.body, starts)
-            self.inlined_any = False
-            function.body = self.without_dear_calls(function.body, active)
-            if not self.inlined_any:
+            function.body, again = self.without_dear_calls(function.body, active)
+            if not again:
                 break
         function.body = reparametrised(self.reader, function.body, active)
         active = active_values(function.body, starts)
@@ -223,31 +223,15 @@ class Reverse:
 
     def without_dear_calls(self, body, active):
         """Callees whose backward half needs more than arguments and result are read in place of their call."""
-        def visit(block):
-            out = []
-            for step in block:
-                step = rebuilt(step, {}, visit)
-                if (
-                    isinstance(step, Let)
-                    and isinstance(step.value, Apply)
-                    and isinstance(step.value.function, Function)
-                ):
-                    callee = step.value.function
-                    if isinstance(callee, CustomFunction) and any(a in active for a in operands(step.value)):
-                        if callee.rule.mode == "vmap":
-                            raise RuleError(f"{callee.label} brings its own form for a batch, and no reverse rule",
-                                            step.origin, "Wrap it in gs.custom_vjp, and give it its defvjp.")
-                        out += self.with_own_rule(step, callee, active)
-                        self.inlined_any = True
-                        continue
-                    wrt = tuple(k for k, a in enumerate(step.value.args) if isinstance(a, Var) and a in active)
-                    if wrt and not self.compact(callee, wrt):
-                        out += inlined(step)
-                        self.inlined_any = True
-                        continue
-                out.append(step)
-            return out
-        return visit(body)
+        def instead(step, callee):
+            if isinstance(callee, CustomFunction) and any(a in active for a in operands(step.value)):
+                if callee.rule.mode == "vmap":
+                    raise RuleError(f"{callee.label} brings its own form for a batch, and no reverse rule",
+                                    step.origin, "Wrap it in gs.custom_vjp, and give it its defvjp.")
+                return self.with_own_rule(step, callee, active)
+            wrt = tuple(k for k, a in enumerate(step.value.args) if isinstance(a, Var) and a in active)
+            return inlined(step) if wrt and not self.compact(callee, wrt) else None
+        return in_place_of_calls(body, instead)
 
     def with_own_rule(self, step, callee, active):
         """The forward half of a custom derivative, and a mark where the sweep finds its backward half."""
@@ -359,11 +343,6 @@ class Reverse:
         return not self.reader.unroll and "given" in callee.notes and is_of_some_lines(callee)
 
 
-def is_of_some_lines(callee):
-    """Whether a function stands for three lines of the user's or more."""
-    return len({s.origin.line for s in walk(callee.body) if getattr(s, "origin", None) is not None}) >= 3
-
-
 def free_in(body, result):
     """The values that a body and what it returns read and do not make."""
     read = {v for s in body for v in all_reads(s)} | set(operands(result))
@@ -427,39 +406,6 @@ def _free(taken, name):
 def _result_name(callee):
     names = {p.name for p in callee.params}
     return next(n for n in ("y", "out", "result", "value_of_call") if n not in names)
-
-
-def inlined(step):
-    """The body of a callee in place of its call."""
-    callee, args = step.value.function, step.value.args
-    env = {p.value: a for p, a in zip(callee.params, args)}
-    body = copied(callee.body, env)
-    result = substituted(callee.result, env)
-    if isinstance(result, Pack):
-        return [*body, *(Let((t,), r, step.origin) for t, r in zip(step.targets, result.items))]
-    return [*body, Let(step.targets, result, step.origin)]
-
-
-EVERY = ("vjp", "jvp", "vmap", "each")
-
-
-def without_calls(body, custom=(), plain=True):
-    """Every callee read in place of its call; of those with rules of their own, the kinds that `custom` names.
-
-    plain: those without a rule as well
-    """
-    out = []
-    for step in body:
-        step = rebuilt(step, {}, lambda block: without_calls(block, custom, plain))
-        callee = step.value.function if isinstance(step, Let) and isinstance(step.value, Apply) else None
-        if isinstance(callee, CustomFunction) and callee.rule.mode in custom:
-            own = Function(callee.label, callee.params, callee.body, callee.result)
-            out += without_calls(inlined(Let(step.targets, Apply(own, step.value.args), step.origin)), custom)
-        elif plain and isinstance(callee, Function) and not isinstance(callee, CustomFunction):
-            out += without_calls(inlined(step), custom)
-        else:
-            out.append(step)
-    return out
 
 
 def unmarked(body):

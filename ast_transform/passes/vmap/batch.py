@@ -53,12 +53,18 @@ from gradscribe.ast_transform.core.operations import (
 from gradscribe.ast_transform.core.rule import SEQUENCE, ByExample
 from gradscribe.ast_transform.passes.activity import rule_of
 from gradscribe.ast_transform.passes.anf import spelled
+from gradscribe.ast_transform.passes.callees import (
+    are_its_own,
+    in_place_of_calls,
+    inlined,
+    is_call,
+    stands_alone,
+    without_calls,
+)
 from gradscribe.ast_transform.passes.derive import CustomFunction
 from gradscribe.ast_transform.passes.described import fact_of
-from gradscribe.ast_transform.passes.jvp import is_call, stands_alone
 from gradscribe.ast_transform.passes.kin import unset_values
 from gradscribe.ast_transform.passes.parts import read_part
-from gradscribe.ast_transform.passes.vjp.reverse import inlined, without_calls
 from gradscribe.ast_transform.passes.vmap.control import Control
 from gradscribe.ast_transform.passes.vmap.examples import Examples, is_no_list
 from gradscribe.ast_transform.passes.vmap.operations import SPECIAL, WHOLE, Operations
@@ -145,21 +151,10 @@ class Batch(Examples, Operations, Over, OwnRules, Control):
 
     def with_batches(self, body):
         """(the body with callees in place of their calls where these have no form for a batch, if there are any)"""
-        found = False
-
-        def visit(block):
-            nonlocal found
-            out = []
-            for step in block:
-                step = rebuilt(step, {}, visit)
-                if is_call(step) and (differing := self.differing(step)) and self.batch_of(
-                        step.value.function, differing) is None:
-                    out += inlined(step)
-                    found = True
-                else:
-                    out.append(step)
-            return out
-        return visit(body), found
+        def instead(step, callee):
+            differing = () if isinstance(callee, CustomFunction) else self.differing(step)
+            return inlined(step) if differing and self.batch_of(callee, differing) is None else None
+        return in_place_of_calls(body, instead)
 
     def differing(self, step):
         return tuple(k for k, a in enumerate(step.value.args) if differs(self.varies.of(a)))
@@ -187,8 +182,7 @@ class Batch(Examples, Operations, Over, OwnRules, Control):
         finally:
             self.build.block, self.build.origin = block, origin
         results = made.result.items if several else (made.result,)
-        if not all(isinstance(r, Var) and type(r.fact) is Array for r in results) or len(
-                set(results)) < len(results) or not {p.value for p in made.params}.isdisjoint(results):
+        if not are_its_own(results, made.params):
             return None
         made.notes = {"fresh": True, "owns": True, "nests": not several}
         return made

@@ -1,0 +1,105 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Calls of functions that have a normal form of their own: read in place, or kept where a mode derives another of it.
+
+>>> from gradscribe.ast_transform.core.form import Const, Param
+>>> x, y, z = Var("x", Array(float)), Var("y", Array(float)), Var("z", Array(float))
+>>> callee = Function("f", [Param("x", x)], [Let((y,), Apply(abs, (x,)))], y)
+>>> call = Let((z,), Apply(callee, (Const(-2.0),)))
+>>> inlined(call)[0].value.args[0].value
+-2.0
+"""
+from gradscribe.ast_transform.core.form import (
+    Apply,
+    Function,
+    Let,
+    Pack,
+    Var,
+    copied,
+    rebuilt,
+    substituted,
+    walk,
+)
+from gradscribe.ast_transform.core.kinds import Array
+from gradscribe.ast_transform.passes.derive import CustomFunction
+
+
+def called(step):
+    """The function with a normal form of its own that a statement calls, or None."""
+    function = step.value.function if isinstance(step, Let) and isinstance(step.value, Apply) else None
+    return function if isinstance(function, Function) else None
+
+
+def is_call(step):
+    """Whether a statement calls such a function, which has no rule of its own."""
+    callee = called(step)
+    return callee is not None and not isinstance(callee, CustomFunction)
+
+
+def is_of_some_lines(callee):
+    """Whether a function stands for three lines of the user's or more."""
+    return len({s.origin.line for s in walk(callee.body) if getattr(s, "origin", None) is not None}) >= 3
+
+
+def stands_alone(callee):
+    """Whether what a mode derives of a callee is a function, too: it has a few lines, and gives no argument away."""
+    return is_of_some_lines(callee) and bool(callee.notes.get("fresh"))
+
+
+def are_its_own(results, params):
+    """Whether results are arrays that a caller can tell apart, from one another and from what it passes."""
+    return all(isinstance(r, Var) and type(r.fact) is Array for r in results) and \
+        len(set(results)) == len(results) and {p.value for p in params}.isdisjoint(results)
+
+
+def in_place_of_calls(body, instead):
+    """(the body with other statements in place of calls, whether there are any).
+
+    instead(step, callee): those statements, or None for a call that stays
+    """
+    found = False
+
+    def visit(block):
+        nonlocal found
+        out = []
+        for step in block:
+            step = rebuilt(step, {}, visit)
+            callee = called(step)
+            new = None if callee is None else instead(step, callee)
+            found |= new is not None
+            out += [step] if new is None else new
+        return out
+    body = visit(body)
+    return body, found
+
+
+def inlined(step):
+    """The body of a callee in place of its call."""
+    callee, args = step.value.function, step.value.args
+    env = {p.value: a for p, a in zip(callee.params, args)}
+    body = copied(callee.body, env)
+    result = substituted(callee.result, env)
+    if isinstance(result, Pack):
+        return [*body, *(Let((t,), r, step.origin) for t, r in zip(step.targets, result.items))]
+    return [*body, Let(step.targets, result, step.origin)]
+
+
+EVERY = ("vjp", "jvp", "vmap", "each")
+
+
+def without_calls(body, custom=(), plain=True):
+    """Every callee read in place of its call; of those with rules of their own, the kinds that `custom` names.
+
+    plain: those without a rule as well
+    """
+    out = []
+    for step in body:
+        step = rebuilt(step, {}, lambda block: without_calls(block, custom, plain))
+        callee = step.value.function if isinstance(step, Let) and isinstance(step.value, Apply) else None
+        if isinstance(callee, CustomFunction) and callee.rule.mode in custom:
+            own = Function(callee.label, callee.params, callee.body, callee.result)
+            out += without_calls(inlined(Let(step.targets, Apply(own, step.value.args), step.origin)), custom)
+        elif plain and isinstance(callee, Function) and not isinstance(callee, CustomFunction):
+            out += without_calls(inlined(step), custom)
+        else:
+            out.append(step)
+    return out
