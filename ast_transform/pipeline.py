@@ -223,7 +223,8 @@ class Pipeline:
         if given or inside:
             function = check(first_writes(function), "first_writes", outside)
         if not self.unroll:
-            function = check(listed(entries(function)), "entries", outside)
+            function = check(entries(function), "entries", outside)
+            function = check(listed(function), "listed", outside)
         simple = check(simplify(function, self.unroll), "simplify", outside)
         if self.unroll:
             simple = check(summed_in_numbers(simple), "summed_in_numbers", outside)

@@ -14,7 +14,6 @@ import inspect
 import json
 import math
 import os
-import re
 import subprocess
 import sys
 import textwrap
@@ -22,13 +21,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+from reading import PLAIN
 
 import gradscribe as gs
 
 ROOT = Path(__file__).resolve().parent.parent
 EACH, MEAN = 1.15, 1.03             # bars: emitted nodes for one node written by hand
 OTHERS = {"more_targets": (1.2, 1.08), "ten_targets": (1.3, 1.1)}       # and of other pairs: the largest, the mean
-PLAIN = re.compile(r"d?[tz](_\d+)?")        # names that say nothing
 
 
 def load_targets():

@@ -24,7 +24,6 @@ import gradscribe as gs
 
 ROOT = Path(__file__).resolve().parent.parent
 PLAIN = re.compile(r"d?[tz](_saved)?(_\d+)?")
-PROBLEMS = "gmm ba lstm hand logreg hmm mlp spectral_mlp heat2d nbody black_scholes ode llsq lse".split()
 
 
 def sources():
@@ -39,9 +38,11 @@ def sources():
         wrt = tuple(k for k, a in enumerate(args) if isinstance(a, float) or isinstance(a, np.ndarray) and
                     a.dtype.kind == "f")
         yield f.__name__, lambda f=f, wrt=wrt, args=args: gs.grad(f, wrt).source_for(*args)
-    for name in PROBLEMS:
-        problem = importlib.import_module(f"problems.{name}")
-        yield name, lambda p=problem: gs.grad(p.objective_numpy, p.argnums).source_for(*p.make_inputs("S"))
+    for path in sorted((ROOT / "benchmarks" / "problems").glob("*.py")):
+        problem = importlib.import_module(f"problems.{path.stem}")
+        if not hasattr(problem, "objective_numpy"):
+            continue
+        yield path.stem, lambda p=problem: gs.grad(p.objective_numpy, p.argnums).source_for(*p.make_inputs("S"))
 
 
 def golden():

@@ -396,7 +396,7 @@ class _Writer(Exits, Expressions):
                     heading = step.origin
                     if heading.statement:
                         out.append(_note(heading.statement))
-                        out[-1].came_from = [heading]
+                        out[-1].came_from = [heading.heading()]
             elif step.origin is not None:
                 heading = None
             if getattr(step, "note", ""):

@@ -103,15 +103,15 @@ def side_by_side(fn, *args, theme: str = "auto", **kwargs) -> str:
             f"</div><script>{SCRIPT % name}</script>")
 
 
-def rows(text, ties, start=1, reasons=None):
+def rows(text, ties, start=1, reasons=lambda line: []):
     """Lines as HTML, each with its number, the numbers that tie it to others, a mark where it can be folded, and what
     made it as its tooltip.
     """
     out = []
     for k, (shown, numbers) in enumerate(zip(spans(text), ties)):
         tie = f' data-from="{" ".join(map(str, sorted(numbers)))}"' if numbers else ""
-        if reasons and start + k in reasons:
-            tie += f' title="{html.escape(chr(10).join(reasons[start + k]))}"'
+        if made := reasons(start + k):
+            tie += f' title="{html.escape(chr(10).join(made))}"'
         mark = "<i></i>" if _opens(text, k) else ""
         out.append(f'<code{tie} data-n="{start + k}">{mark}{shown or " "}</code>')
     return f"<pre>{''.join(out)}</pre>"

@@ -59,15 +59,12 @@ class Explanation:
             raise KindError(f"the text has no line {number}", None, f"It has lines 1 to {len(lines)}.")
         came_from = dict.fromkeys(f"from line {p.line} of {p.function}: {linecache.getline(p.file, p.line).strip()}"
                                   for p in self.places[number])
-        return "\n".join([lines[number - 1], *came_from, *self.places.reasons.get(number, [])])
+        return "\n".join([lines[number - 1], *came_from, *self.places.reasons(number)])
 
     def identities(self):
-        """(line of the text, what was shortened there and why) but for rules."""
-        for number, reasons in sorted(self.places.reasons.items()):
-            for reason in reasons:
-                if not reason.startswith("rule of ") and not self.derivative.splitlines()[
-                        number - 1].lstrip().startswith("#"):
-                    yield number, reason
+        """(line of the text, what was shortened there and why)"""
+        for number, found in sorted(self.places.identities.items()):
+            yield from ((number, identity) for identity in found)
 
     @property
     def bytes_saved(self) -> int:

@@ -21,12 +21,16 @@ class SourceMap:
     """Lines of an emitted text, from 1, and the places that they came from.
 
     lines: {emitted line: [Place, ...]}, the statement that it is first, those that have become part of it after that;
-    reasons: {emitted line: [text, ...]}, the rules and the identities that made it; `emitted(line, file)`: the emitted
-    lines that came from one of the user's.
+    rules, identities: {emitted line: [text, ...]}, what made it; `emitted(line, file)`: the emitted lines that came
+    from one of the user's.
     """
 
-    def __init__(self, lines: dict[int, list[Place]], reasons: dict[int, list[str]] | None = None):
-        self.lines, self.reasons = lines, reasons or {}
+    def __init__(self, lines: dict[int, list[Place]], rules: dict[int, list[str]], identities: dict[int, list[str]]):
+        self.lines, self.rules, self.identities = lines, rules, identities
+
+    def reasons(self, line: int) -> list[str]:
+        """The rules and the identities that made an emitted line, in words."""
+        return [f"rule of {part}" for part in self.rules.get(line, ())] + self.identities.get(line, [])
 
     def emitted(self, line: int, file: str | None = None) -> list[int]:
         return [k for k, places in sorted(self.lines.items())
@@ -56,15 +60,18 @@ def source_map(fn, *args, **kwargs) -> SourceMap:
     ...     top = np.max(x)
     ...     return top + np.log(np.sum(np.exp(x - top)))
     >>> import numpy as np
-    >>> source_map(gs.grad(spread), np.ones(3)).reasons[5]
+    >>> source_map(gs.grad(spread), np.ones(3)).reasons(5)
     ['the adjoint of top is zero: its terms sum to 0']
     """
     version = version_of(fn, args, kwargs)
     origins = version.emitted.origins()
-    return SourceMap({k: list(dict.fromkeys(Place(o.file, o.line, o.function) for o in found))
-                      for k, found in origins.items()},
-                     {k: reasons for k, found in origins.items()
-                      if (reasons := list(dict.fromkeys(r for o in found for r in o.reasons)))})
+
+
+    def of_each(told):
+        """{line: what all its origins tell}"""
+        return {k: list(dict.fromkeys(t for o in found for t in told(o))) for k, found in origins.items()}
+    return SourceMap(of_each(lambda o: [Place(o.file, o.line, o.function)]), of_each(lambda o: o.rules),
+                     of_each(lambda o: o.identities))
 
 
 def version_of(fn, args, kwargs):

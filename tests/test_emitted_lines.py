@@ -55,8 +55,8 @@ def softmax_loss(W, x, t):
 def test_reasons():
     args = np.ones((3, 4)), np.random.default_rng(0).random((5, 3)), np.eye(4)[[0, 1, 2, 3, 0]]
     gradient = gs.grad(softmax_loss)
-    text, reasons = gradient.source_for(*args).splitlines(), source_map(gradient, *args).reasons
-    found = {line: reasons.get(k, []) for k, line in enumerate(text, 1)}
+    text, places = gradient.source_for(*args).splitlines(), source_map(gradient, *args)
+    found = {line: places.reasons(k) for k, line in enumerate(text, 1)}
     assert found["    top = np.max(z, axis=1, keepdims=True)"] == ["the adjoint of top is zero: its terms sum to 0"]
     assert any("rule of np.exp: partial_x = y" in r for r in found.values())
     assert 'title="the adjoint of top is zero' in gs.explain(softmax_loss, *args)._repr_html_()

@@ -69,7 +69,7 @@ ARITHMETIC = SUMS | PRODUCTS | {"negation"}
 NUMBERS = (int, float)
 TERMS = 12                          # of one sum: more are left as they stand
 DEEP = 12                           # operations inside one another: what is further in is a factor
-MEAN = "identity: np.sum(a) / len(a) = np.mean(a)"
+MEAN = "np.sum(a) / len(a) = np.mean(a)"
 FAR = 64                            # values that are computed from one, which are looked at
 
 
@@ -209,7 +209,10 @@ class _Block:
         if terms is None:
             return None
         writer, (target,) = _Writer(step), step.targets
-        writer.reasons += [r for a in absorbed if (o := self.body[self.place[a]].origin) for r in o.reasons]
+        for a in absorbed:
+            if (origin := self.body[self.place[a]].origin) is not None:
+                writer.rules += origin.rules
+                writer.identities += origin.identities
         before = [_without_roots(t, self.radicands) for t in terms]
         terms = before
         if target not in self.chosen_from:
@@ -247,7 +250,7 @@ class _Block:
                     bound: dict = {}
                     if self.matches(identity.above, v, bound) and self.matches(identity.below, w, bound):
                         made = writer.by_pattern(identity.result, bound)
-                        writer.reasons.append(f"identity: {identity.text}")
+                        writer.identities.append(identity.text)
                         return term.without(v, w).with_factor(made)
         return term
 
@@ -273,11 +276,11 @@ class _Block:
             lengths = [dims[k].normal() for k in axes]
             for w in term.below if len(lengths) == 1 else ():
                 if type(w.fact) is Array and w.fact.length is not None and w.fact.length.same(lengths[0]):
-                    writer.reasons.append(MEAN)
+                    writer.identities.append(MEAN)
                     return term.without(v, w).with_factor(writer.mean(value))
             number = math.prod(n.offset for n in lengths)
             if number > 1 and all(n.symbol is None for n in lengths) and term.divisor == number:
-                writer.reasons.append(MEAN)
+                writer.identities.append(MEAN)
                 return term.without(v)._replace(divisor=1).with_factor(writer.mean(value))
         return term
 
@@ -415,7 +418,8 @@ class _Writer:
     """The statements of a sum of terms."""
 
     def __init__(self, step):
-        self.step, self.made, self.factored, self.reasons = step, [], False, []
+        self.step, self.made, self.factored = step, [], False
+        self.rules, self.identities = [], []        # what makes the statements
 
     def sum(self, terms):
         """The operand that holds the sum; None where there is no term, or its numbers are none."""
@@ -426,7 +430,7 @@ class _Writer:
             inner = self.sum([t.left_by(common) for t in terms])
             if isinstance(inner, Var):
                 self.factored = True
-                self.reasons.append("identity: a * b + a * c = a * (b + c)")
+                self.identities.append("a * b + a * c = a * (b + c)")
                 return self.product(common.times(Term(1, (inner,))))
         flip = all(t.coefficient < 0 for t in terms)
         first = next(k for k, t in enumerate(terms) if (t.coefficient > 0) != flip)
@@ -475,7 +479,7 @@ class _Writer:
 
     def statements(self, total):
         """What was made; the last one sets what the statement set, with its name."""
-        origin = self.step.origin.because(*self.reasons)
+        origin = self.step.origin.shortened(self.identities, self.rules)
         for step in self.made:
             step.targets[0].hint, step.origin = describe(step.value.function, step.value.args), origin
         if self.made[-1].targets[0] is not total:
@@ -951,9 +955,9 @@ def _without_terms(function, known):
     body = block(function.body)
     for step in walk(body) if proved else ():       # the user's statement tells why no line of its adjoint is there
         if isinstance(step, Let) and step.origin is not None and not step.origin.generated:
-            step.origin = step.origin.because(*(
+            step.origin = step.origin.shortened([
                 f"the adjoint of {step.targets[0].hint} is zero: its terms sum to 0" if o.generated == 1 else
-                f"{v.hint} is zero: its terms sum to 0" for o, v in proved if o.same_statement(step.origin)))
+                f"{v.hint} is zero: its terms sum to 0" for o, v in proved if o.same_statement(step.origin)])
     return replaced(body, env), substituted(function.result, env)
 
 

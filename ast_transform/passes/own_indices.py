@@ -61,7 +61,7 @@ from gradscribe.ast_transform.core.operations import put, run_length
 from gradscribe.ast_transform.passes.naturals import Naturals
 from gradscribe.ast_transform.passes.simplify import drop_dead
 
-UNUSED = 16                         # entries that no pass uses; and those of a triangle
+UNUSED = 16                         # entries at the beginning that no pass uses, at most
 
 
 def by_own_index(function: Function) -> Function:

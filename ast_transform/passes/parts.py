@@ -2,11 +2,10 @@
 """Rules' parts read with operands for their parameters."""
 import ast
 import functools
-import inspect
 import operator
-import textwrap
 from contextlib import contextmanager
 
+import gast
 import numpy as np
 
 from gradscribe.ast_transform.core.form import Apply, Const, Let, Pack, operands, substituted
@@ -15,6 +14,7 @@ from gradscribe.ast_transform.core.rule import signature_of
 from gradscribe.ast_transform.passes.activity import rule_of
 from gradscribe.ast_transform.passes.anf import spelled
 from gradscribe.ast_transform.passes.values import Struct
+from gradscribe.ast_transform.source.read import read
 
 GROWING = {operator.mul, operator.pow, np.square}      # what takes whole numbers of 64 bits beyond them
 
@@ -24,7 +24,7 @@ def derivative_of(build, rule, name):
     """What is built meanwhile is there because of a part of a rule, for who asks what made a line."""
     before = build.origin
     if before is not None:
-        build.origin = before.because(words_of(rule, name))
+        build.origin = before.by_rule(words_of(rule, name))
     try:
         yield
     finally:
@@ -33,17 +33,13 @@ def derivative_of(build, rule, name):
 
 @functools.cache
 def words_of(rule, name):
-    """A part of a rule in words: "rule of np.tanh: partial_x = 1 - y * y"; without its lines where it is longer."""
-    text = f"rule of {spelled(rule.function)}: {name}"
-    try:
-        (part,) = ast.parse(textwrap.dedent(inspect.getsource(rule.parts[name]))).body
-    except (KeyError, OSError, SyntaxError, ValueError):
+    """A part of a rule in words: "np.tanh: partial_x = 1 - y * y"; without its lines where it is longer."""
+    text = f"{spelled(rule.function)}: {name}"
+    tree = read(rule.parts[name]).tree if name in rule.parts else None
+    body = tree.body if isinstance(tree, gast.FunctionDef) else [tree]
+    if len(body) > 1 or not isinstance(body[0], gast.Return):
         return text
-    *said, last = part.body if isinstance(part, ast.FunctionDef) else [None, None]
-    said = [s for s in said if not (isinstance(s, ast.Expr) and isinstance(s.value, ast.Constant))]
-    if said or not isinstance(last, ast.Return) or last.value is None:
-        return text
-    return f"{text} = {ast.unparse(last.value)}"
+    return f"{text} = {ast.unparse(gast.gast_to_ast(body[0].value))}"
 
 
 def read_derivative(reader, rule, name, given):

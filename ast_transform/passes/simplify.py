@@ -408,7 +408,7 @@ def _shown_by(var, axis, maker, there):
     """
     if type(var.fact) is not Array or any(var.fact.rank <= k for k in axis):
         return var, *axis
-    found, queue, wanted = {}, [var], var.fact.dims
+    found, queue, wanted, last = {}, [var], var.fact.dims, (var, *axis)
     for v in queue:
         dims = v.fact.dims if type(v.fact) is Array else ()
         alike = len(dims) == len(wanted)
@@ -418,13 +418,12 @@ def _shown_by(var, axis, maker, there):
             same = [k for k, d in enumerate(dims) if d.same(wanted[axis[0]])]
             shown = axis if alike and axis[0] in same else same[:1] or None
         if shown is not None and (v is var or not any(shown) or _has_axes(v.fact)):
-            found.setdefault((v.kind != TEMPORARY, v in there), (v, *shown))
-            found["first made"] = v, *shown
+            last = v, *shown
+            found.setdefault((v.kind != TEMPORARY, v in there), last)
         made = maker.get(v)
         if isinstance(made, Apply):
             queue += [o for o in operands(made) if o not in queue]
-    order = (True, True), (False, True), (True, False), "first made"
-    return next((found[k] for k in order if k in found), (var, *axis))
+    return next((found[k] for k in ((True, True), (False, True), (True, False)) if k in found), last)
 
 
 def _has_axes(fact):

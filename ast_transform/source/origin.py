@@ -18,7 +18,8 @@ class Origin:
     generated: int = field(default=0, compare=False)        # 0: the user's, 1: the backward sweep's, 2: a tangent
     errors: tuple = field(default=(), compare=False)        # what raises here, by np.errstate: ("divide", "invalid")
     within: tuple = field(default=(), compare=False)        # the functions made by jit and pmap that it belongs to
-    reasons: tuple = field(default=(), compare=False)       # the rules and identities that made it, in words
+    rules: tuple = field(default=(), compare=False)         # the parts of rules that made it, in words
+    identities: tuple = field(default=(), compare=False)    # what has been shortened here since, in words
 
     def text(self) -> str:
         return linecache.getline(self.file, self.line).rstrip("\n")
@@ -30,9 +31,18 @@ class Origin:
         """The same place, for a statement that a transformation adds."""
         return replace(self, generated=generated)
 
-    def because(self, *reasons: str) -> "Origin":
-        """The same place, for a statement that these rules or identities have made."""
-        return replace(self, reasons=tuple(dict.fromkeys((*self.reasons, *reasons)))) if reasons else self
+    def by_rule(self, part: str) -> "Origin":
+        """The same place, for a statement that a part of a rule has made."""
+        return replace(self, rules=tuple(dict.fromkeys((*self.rules, part))))
+
+    def shortened(self, identities: tuple, rules: tuple = ()) -> "Origin":
+        """The same place, for what identities have made of statements, by the rules that made these."""
+        return replace(self, rules=tuple(dict.fromkeys((*self.rules, *rules))),
+                       identities=tuple(dict.fromkeys((*self.identities, *identities))))
+
+    def heading(self) -> "Origin":
+        """The same place, for a comment."""
+        return replace(self, rules=(), identities=())
 
     def raised(self) -> tuple:
         """The floating-point errors that raise where a statement of the user's stands; those that we add only warn."""

@@ -3,13 +3,11 @@
     python docs/gallery/twenty_page.py
 """
 import inspect
-import sys
 from pathlib import Path
 
-HERE = Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE))
+import twenty
 
-import twenty  # noqa: E402
+HERE = Path(__file__).resolve().parent
 
 HEAD = """# Twenty functions and what is made of them
 

@@ -1,4 +1,5 @@
 """The gallery's twenty functions: the page is as the compiler is, and each derivative is right."""
+import importlib
 import sys
 from pathlib import Path
 
@@ -9,8 +10,7 @@ import gradscribe as gs
 
 GALLERY = Path(__file__).resolve().parents[2] / "docs" / "gallery"
 sys.path.insert(0, str(GALLERY))
-import twenty  # noqa: E402
-import twenty_page  # noqa: E402
+twenty, twenty_page = map(importlib.import_module, ("twenty", "twenty_page"))
 
 GRADIENTS = {f.__name__: rest for f, *rest in twenty.programs() if f is not twenty.predict}
 

@@ -282,7 +282,7 @@ def reverse_loop(sweep, step):
     found = None if sweep.reader.unroll else leaving(step)
     if found is not None:
         first, (branch, arm) = Var("first", Array(bool), TEMPORARY), found
-        first_apart(body, branch, arm, first, left_with(sweep, step, branch, arm))
+        first_apart(body, branch, arm, first, *left_with(sweep, step, branch, arm))
     sums = [(v, inner, in_its_dtype(child, expanded(child, child.adjoint[v], v), inner.fact)
              if isinstance(v.fact, Array) else child.adjoint[v]) for v, inner in child.accumulated.items()]
     sweep.build.block = outer_block

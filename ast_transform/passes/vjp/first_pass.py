@@ -71,13 +71,13 @@ def leaving(loop):
 
 
 def left_with(sweep, loop, branch, arm):
-    """{value in the last pass: the same after the loop}, for the arm that leaves it, computed again if the arm made it.
-
-    What the pass ends with is what the loop has left.
+    """({value in the last pass: the same after the loop}, statements that compute again what the arm made), for the arm
+    that leaves a loop.  What the pass ends with is what the loop has left.
     """
     joined = {j.var: getattr(j, arm) for j in branch.joins}
     ends = {c: joined.get(c.next, c.next) for c in loop.carries if isinstance(c.next, Var)}
     values, block = {v: c.outer for c, v in ends.items() if isinstance(v, Var)}, getattr(branch, arm)
+    again = []
     if not any(isinstance(s, Let) and not is_pure(s.value) for s in walk(block)):
         again = without_effects(copied(block, values))
         for step in walk(again):
@@ -86,8 +86,7 @@ def left_with(sweep, loop, branch, arm):
         sweep.build.made.update({t: s.value for s in walk(again) if isinstance(s, Let) for t in s.targets})
         for v in {v for s in block for inner in blocks(s) for v in all_made(inner)}:
             del values[v]               # of arms and passes inside: they are seen there alone
-        values[None] = again
-    return values
+    return values, again
 
 
 def is_pure(value):
@@ -95,9 +94,8 @@ def is_pure(value):
     return not isinstance(value, Apply) or not updates(value) and repeatable(value)
 
 
-def first_apart(body, branch, arm, first, values):
+def first_apart(body, branch, arm, first, values, again):
     """The statements of a pass backwards, changed: the test of a branch is whether the pass is the first one."""
-    again = values.pop(None, [])
     for step in walk(body):
         if isinstance(step, If) and step.test is branch.test:
             if arm == "orelse":
