@@ -145,9 +145,20 @@ def keep_memory():
     np.empty((32 << 20) - (64 << 10), np.uint8)
 
 
-def lowered(function, captured, passes=for_cpu, change=None, for_threads=False, meet=None, filled=()):
-    """The text of a function for Numba, and the lowering that made it; passes: over its loops; change: of a lowering,
-    before them; for_threads: whether a device's threads will run it; meet, filled: as of compile_function.
+def lowered(function, captured, passes=for_cpu, meet=None, filled=()):
+    """The text of a function for Numba, the lowering that made it, arrays from outside, and where lines come from;
+    passes: over its loops; meet, filled: as of compile_function.
+    """
+    lowering, extra = lowered_to_loops(function, captured, filled=filled)
+    if meet is not None:
+        passes = functools.partial(passes, looked_at=lambda loops: meet(equal_in_example(lowering, loops)))
+    text, origins = optimised(lowering.loops, passes)
+    return text, lowering, extra, origins
+
+
+def lowered_to_loops(function, captured, change=None, for_threads=False, filled=()):
+    """The lowering of a function, whose `loops` no pass has seen yet, and the arrays that it reads from outside; change:
+    of the lowering; for_threads: whether a device's threads will run it; filled: as of compile_function.
     """
     for p in function.params:
         if isinstance(p.value, Var) and isinstance(p.value.fact, Array) and not compiles(p.value.fact.dtype):
@@ -184,16 +195,13 @@ def lowered(function, captured, passes=for_cpu, change=None, for_threads=False, 
     given = [(p.name, p.value.fact) for p in lowering.inputs]
     given += zip(names[len(lowering.inputs):], map(describe, extra))
     facts = {name: v.fact for v, name in naming.names.items()} | dict(given)
-    types = {n: (np.dtype(fact.dtype).name, fact.rank) for n, fact in facts.items() if isinstance(fact, Array)}
+    types = lowering.kinds | {n: (np.dtype(f.dtype).name, f.rank) for n, f in facts.items() if isinstance(f, Array)}
     lowering.loops = with_types(Loops(function.label, names, {}, lowering.body), types)
     filled = {n.normal().symbol for n in filled}
     lowering.loops.filled = frozenset(p.name for p in lowering.inputs if isinstance(p.value.fact, Array) and all(
         n.symbol in filled and n.offset >= 0 or n.symbol is None and n.offset > 0
         for n in (d.normal() for d in p.value.fact.dims))) - set_in(lowering.body)
-    if meet is not None:
-        passes = functools.partial(passes, looked_at=lambda loops: meet(equal_in_example(lowering, loops)))
-    text, origins = optimised(lowering.loops, passes)
-    return text, lowering, extra, origins
+    return lowering, extra
 
 
 def equal_in_example(lowering, loops):

@@ -365,7 +365,9 @@ class OnDevice(Jitted):
                         "`lowered` is the module that was compiled.")
 
     def code_of(self, normal_form, captured, meet=None, filled=()):
-        from gradscribe.codegen.cuda.build import compile_function  # only who compiles waits for the lowering's import
+        from gradscribe.codegen.targets.cuda.build import (
+            compile_function,  # only who compiles waits for the lowering's import
+        )
         return compile_function(normal_form, captured, (*self.options, self.half == "bfloat16"))
 
 

@@ -39,7 +39,7 @@ class Expr:
     What is asked of one again and again is kept in it.
     """
 
-    __slots__ = ("_asked", "_children", "_hash", "_names", "_reads", "_used")
+    __slots__ = ("_asked", "_children", "_hash", "_names", "_reads", "_shown", "_used")
 
     def key(self) -> tuple:
         """What makes two of one class equal."""

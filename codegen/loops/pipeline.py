@@ -65,14 +65,20 @@ def optimised(function: Function, passes=None) -> tuple:
 
     passes: what is done to the function, for_cpu unless it is told.
     """
+    optimise(function, passes or for_cpu)
+    lines = []
+    printed(to_tree(function).body, 1, lines)
+    head = f"def {function.name}({', '.join(function.params)}):"
+    return "\n".join([head, *(line for line, _ in lines)]) + "\n", [None, *(origin for _, origin in lines)]
+
+
+def optimise(function: Function, passes: Callable[[Function], None]) -> None:
+    """The passes over a function as lowering leaves it; it is checked before and after."""
     verify(function, "lowering")
     webs_apart(function)
     without_checks(function)
-    (passes or for_cpu)(function)
-    lines = []
-    printed(to_tree(verify(function, "the last pass")).body, 1, lines)
-    head = f"def {function.name}({', '.join(function.params)}):"
-    return "\n".join([head, *(line for line, _ in lines)]) + "\n", [None, *(origin for _, origin in lines)]
+    passes(function)
+    verify(function, "the last pass")
 
 
 def for_cpu(function: Function, parallel: bool = False, any_order: bool = True,

@@ -266,6 +266,8 @@ WRITERS = {
     Nothing: lambda s: ast.Pass(),
 }
 
+WRITTEN: dict = {}                      # of the expressions that targets have of their own
+
 
 def _from_dotted(text):
     head, *rest = text.split(".")
@@ -311,6 +313,8 @@ def written(e, ctx=LOAD) -> ast.expr:
     if kind is EmptyList:
         none = ast.Call(ast.Name("range", LOAD), [ast.Constant(0)], [])
         return ast.ListComp(written(e.of), [ast.comprehension(ast.Name("_", STORE), none, [], 0)])
+    if kind in WRITTEN:
+        return WRITTEN[kind](e)
     return {Items: ast.Tuple, ListOf: ast.List}[kind]([written(part, ctx) for part in e.items], ctx)
 
 

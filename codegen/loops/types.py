@@ -250,7 +250,16 @@ def _call(e, types):
         of_whole = common in ("int64", "uint64") and last not in ("floor", "ceil", "trunc")
         known = ("float64", "complex128", "float32") if head == "np" else ("float64", "complex128")
         return Type("float64" if of_whole else common if common in known else None, 0)
+    if head == "np" and dtypes and set(dtypes) <= REAL_PART.keys():
+        return Type(_of_complex(last, functools.reduce(arithmetic, dtypes), len(dtypes)), 0)
     return Type(None, 0) if is_of_numbers(name) else UNKNOWN
+
+
+def _of_complex(name, dtype, count):
+    """What a function of NumPy's makes of complex numbers of one dtype, as its loops say."""
+    given = np.dtype(dtype).char * count
+    loops = [t for t in getattr(getattr(np, name, None), "types", ()) if t.startswith(f"{given}->")]
+    return np.dtype(loops[0][-1]).name if loops and len(loops[0]) == count + 3 else None
 
 
 def is_of_numbers(function: str) -> bool:

@@ -9,7 +9,7 @@
 import numpy as np
 
 from gradscribe.codegen import straight
-from gradscribe.codegen.loops.analysis.summaries import leaves_arguments
+from gradscribe.codegen.loops.analysis.summaries import leaves_arguments, is_of_numbers
 from gradscribe.codegen.loops.form import (
     Alloc,
     Attribute,
@@ -50,6 +50,7 @@ PURE = ELEMENTARY | {"float", "int", "abs", "bool", "complex", "min", "max", "ma
 CHECKS = {"same", "is_length", "not_one", "reaches", "fits"}
 OF_NUMBERS = {n for n, f in vars(np).items()                # lowered text calls these with numbers alone
               if isinstance(f, np.ufunc) and f.signature is None or isinstance(f, type) and issubclass(f, np.generic)}
+SHOWN = "shown"
 # leave their arguments alone, but for where a product goes, and give none of them back: what has no text
 READS_ONLY = {"np.dot", "add_dot", "subtract_dot", "collected", "collected_all"}
 
@@ -62,7 +63,7 @@ class Effects:
     anything else may happen; counts: how often each array is reached by entry.
 
     branches: whether branches and while loops are followed, otherwise they are not known; asks: whether calls that
-    leave their arguments alone are known; raises: whether an error, after which nothing is read, may be raised.
+    leave their arguments alone are known, or with SHOWN those also that may give them back; raises: whether an error, after which nothing is read, may be raised.
     """
 
     def __init__(self, block, branches=False, asks=False, raises=False):
@@ -187,11 +188,12 @@ class Reads:
 
 
 NOTHING = Reads()
+SLOTS = {False: "_reads", True: "_asked", SHOWN: "_shown"}         # of an expression: where it keeps its reads
 
 
-def reads_of(e: Expr, asks: bool = False) -> Reads:
+def reads_of(e: Expr, asks: bool | str = False) -> Reads:
     """The reads of an expression, found once for each object."""
-    slot = "_asked" if asks else "_reads"
+    slot = SLOTS[asks]
     try:
         return getattr(e, slot)
     except AttributeError:
@@ -248,7 +250,7 @@ def _call(e, asks):
         more = _together(parts, asks)
         return Reads(found.names | more.names, found.entries + more.entries, found.whole | {
             a.array.id for a in views}, found.known and more.known)
-    if asks and not named and reads_only(e) and not e.keywords:
+    if asks and not named and (reads_only(e) or asks == SHOWN and is_of_numbers(e.function)) and not e.keywords:
         given = [a for part in e.args for a in (part.items if isinstance(part, Items) else (part,))]
         found = _together(e.args, asks)
         return Reads(found.names, found.entries, found.whole | {a.id for a in given if isinstance(a, Name)},

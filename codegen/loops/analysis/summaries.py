@@ -5,7 +5,8 @@ They are read from the functions' texts: what a name may be a part of, what is s
 summaries of the functions that are called (interprocedural side-effect analysis).  What is not known is written.
 
 >>> summary_of("transform_lines"), summary_of("put_line").written
-(Summary(written=frozenset(), shown=False), frozenset({0}))
+(Summary(written=frozenset(), shown=False, added=frozenset(), \
+stores=True), frozenset({0}))
 >>> leaves_arguments("cholesky"), leaves_arguments("unheard_of")
 (True, False)
 
@@ -34,19 +35,30 @@ NONE: frozenset = frozenset()
 
 class Summary(NamedTuple):
     """written: the numbers of the parameters whose memory may be changed; shown: whether what is returned may be, or
-    show, the memory of one.
+    show, the memory of one; added: the numbers of those to which a value is added by name, which changes arrays only;
+    stores: whether it sets entries of anything, its own arrays included.
     """
     written: frozenset
     shown: bool
+    added: frozenset = frozenset()
+    stores: bool = False
 
 
-EVERYTHING = Summary(frozenset(range(100)), True)       # of a function of which nothing is known
+EVERYTHING = Summary(frozenset(range(100)), True, frozenset(range(100)), True)       # of a function of which nothing is known
 
 
 def leaves_arguments(name: str) -> bool:
     """Whether a function leaves its arguments alone, and gives none of them back."""
     found = summary_of(name)
-    return found is not None and not found.written and not found.shown
+    return found is not None and not found.written and not found.added and not found.shown
+
+
+def is_of_numbers(name: str) -> bool:
+    """Whether a function sets no entries, of arrays of its own neither: what it is given may be added to, and given
+    back, where it is a number.
+    """
+    found = summary_of(name)
+    return found is not None and not found.stores
 
 
 @functools.cache
@@ -106,18 +118,25 @@ class _Function:
                     self.given(n.target, n.value)
             if self.parts == before:
                 break
-        written, shown = NONE, False
+        written, added, shown, stores = NONE, NONE, False, False
         for n in self.every:
             if isinstance(n, (ast.Assign, ast.AugAssign, ast.Delete)):
                 for target in n.targets if not isinstance(n, ast.AugAssign) else [n.target]:
-                    written |= self.stored(target, isinstance(n, ast.AugAssign))
+                    written |= self.stored(target)
+                    stores = stores or any(isinstance(t, ast.Subscript) for t in ast.walk(target) if isinstance(
+                        getattr(t, "ctx", None), ast.Store))
+                if isinstance(n, ast.AugAssign) and isinstance(n.target, ast.Name):
+                    added |= self.part_of(n.target)
             elif isinstance(n, ast.Call):
                 written |= self.written_by(n)
+                added |= self.added_by(n)
+                called = self.summaries.get(n.func.id) if isinstance(n.func, ast.Name) else None
+                stores = stores or called is not None and called.stores
             elif isinstance(n, ast.Return) and n.value is not None:
                 shown = shown or bool(self.part_of(n.value))
             elif isinstance(n, (ast.Yield, ast.Global, ast.Nonlocal, ast.With, ast.FunctionDef, ast.Lambda)):
                 return EVERYTHING
-        return Summary(written, shown)
+        return Summary(written, shown, added, stores)
 
     def given(self, target, value):
         """A name, or several, may be part of what a value is a part of."""
@@ -177,12 +196,17 @@ class _Function:
             return out.union(*given[2:]) if name == "dot" else out if known else out.union(*given)
         return out if name in READING | SHOWING else out.union(*given, self.part_of(owner))
 
-    def stored(self, target, added):
+    def added_by(self, e):
+        """The parameters to which a call of the runtime's adds by name."""
+        found = self.summaries.get(e.func.id) if isinstance(e.func, ast.Name) else None
+        return NONE.union(*(self.part_of(e.args[k]) for k in found.added if k < len(e.args))) if found else NONE
+
+    def stored(self, target):
         if isinstance(target, ast.Subscript):
             return self.part_of(target.value)
         if isinstance(target, (ast.Tuple, ast.List)):
-            return NONE.union(*(self.stored(t, added) for t in target.elts))
-        return self.part_of(target) if added else NONE
+            return NONE.union(*map(self.stored, target.elts))
+        return NONE
 
 
 def _module(e):

@@ -37,11 +37,9 @@ def f(x, y):
     return (column, total)
 <BLANKLINE>
 """
-import ast
 
 from gradscribe.codegen.cuda.added import in_place
 from gradscribe.codegen.cuda.flat import flatten
-from gradscribe.codegen.cuda.order import Order
 from gradscribe.codegen.loops.analysis.arrays import Arrays
 from gradscribe.codegen.loops.contraction import contract
 from gradscribe.codegen.loops.direction import counts_down, upward
@@ -50,9 +48,10 @@ from gradscribe.codegen.loops.fusion import Fusion
 from gradscribe.codegen.loops.rematerialise import rematerialise
 from gradscribe.codegen.loops.scalar_replacement import replace_short_arrays
 from gradscribe.codegen.loops.shapes import is_counted
-from gradscribe.codegen.loops.trees import from_tree, to_statements, to_tree
+from gradscribe.codegen.loops.trees import from_tree, to_tree
 from gradscribe.codegen.loops.versions import named_apart
 from gradscribe.codegen.loops.view_elimination import eliminate_views, fill_in_place
+from gradscribe.codegen.targets.cuda.order import Order
 
 
 def for_threads(function: Function) -> None:
@@ -92,9 +91,8 @@ def upward_where_added(function):
 
 def free_loops(function):
     """The Order of a function, and {loop: how its passes are put together} of those that may be taken in any order."""
-    tree = to_tree(function)
-    order = Order(tree)
-    found = ((n.of, order.free(n)) for n in ast.walk(tree) if isinstance(n, ast.For) and is_counted(n.of))
+    order = Order(function)
+    found = ((s, order.free(s)) for s in statements(function.block) if is_counted(s))
     return order, {loop: free for loop, free in found if free is not None}
 
 
@@ -123,4 +121,4 @@ class Joined(Fusion):
         if free[0].atomic or free[1].atomic:
             return False
         one = For(first.index, first.range, [*first.block, *second.block])
-        return self.order.entries(to_statements([one])[0]) == set()
+        return self.order.entries(one) == set()

@@ -1,0 +1,123 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a module for a device has beside the loop form: kernels, their launches, arrays that are let go; and its text.
+
+>>> from gradscribe.codegen.loops.form import Do
+>>> from gradscribe.codegen.loops.trees import block_of
+>>> kernel = Kernel("f_1", ["n", "x"], block_of("x[cuda.grid(1)] = n"))
+>>> host = [Do(Launch("f_1", quoted("grid(n)"), (Name("n"), Name("x")))), Delete(("x",))]
+>>> print(*(line for line, _ in [*kernel.lines(), *lines_of(host)]), sep="\\n")
+@cuda.jit
+def f_1(n, x):
+    x[cuda.grid(1)] = n
+    f_1[grid(n)](n, x)
+    del x
+"""
+import ast
+from typing import Any
+
+from gradscribe.codegen.loops.build import node, quoted
+from gradscribe.codegen.loops.form import (
+    Attribute,
+    Call,
+    Expr,
+    Length,
+    Let,
+    Method,
+    Name,
+    Statement,
+    Update,
+    While,
+    children,
+    expression,
+    expressions,
+    statement,
+    statements,
+    walk,
+)
+from gradscribe.codegen.loops.trees import WRITERS, WRITTEN, printed, to_statements, written
+
+MODULES = {"cp", "cuda", "host", "math", "np"}
+TOLD = 6                                # statements of the user's above a kernel
+
+
+@expression
+class Launch(Expr):
+    """kernel[grid](*args)"""
+    kernel: str
+    grid: Expr
+    args: tuple
+
+
+@statement
+class Delete(Statement):
+    """del names"""
+    names: tuple
+    origin: Any = None
+    line: int = 0
+
+
+WRITTEN[Launch] = lambda e: ast.Call(ast.Subscript(ast.Name(e.kernel, ast.Load()), written(e.grid), ast.Load()), list(
+    map(written, e.args)), [])
+WRITERS[Delete] = lambda s: ast.Delete([ast.Name(n, ast.Del()) for n in s.names])
+
+
+class Kernel:
+    """A kernel, under the statements that it is of; given: its parameters in their order; of: those statements."""
+
+    def __init__(self, name: str, given: list, block: list, origin=None, of: list | None = None):
+        self.name, self.given, self.block, self.origin, self.of = name, given, block, origin, of
+
+    def lines(self) -> list:
+        """(line, origin) each."""
+        body = lines_of(self.block)
+        said = list(dict.fromkeys(o.statement.strip() for _, o in body if o is not None and o.statement))
+        told = said if len(said) <= TOLD else [*said[:TOLD - 1], f"... and {len(said) - TOLD + 1} more"]
+        above = [(f"# {s}", None) for s in told]
+        return [*above, ("@cuda.jit", None), (f"def {self.name}({', '.join(self.given)}):", self.origin), *body]
+
+
+def lines_of(block: list) -> list:
+    """(line, origin) of each line of a block of a function."""
+    lines: list = []
+    printed(to_statements(block), 1, lines)
+    return lines
+
+
+def strided(index: str, begin: Expr, stop: Expr, step: Expr, block: list, origin) -> list:
+    """The passes of a loop from a place on, in steps: `range` would find the number of its passes by a division."""
+    return [Let(index, begin), While(quoted("{} < {}", index, stop), [*block, Update(index, "+", step)], origin)]
+
+
+def numbered(count: str, axis: int = 0, of: int = 1) -> Expr:
+    """cuda.grid(1), cuda.gridsize(2)[1]"""
+    call = quoted(f"cuda.{count}({{}})", of)
+    return quoted("{}[{}]", call, axis) if of > 1 else call
+
+
+def names_in_order(block: list) -> list:
+    """The names that statements read, in the order of the text."""
+    found: dict = {}
+
+    def look(e):
+        if isinstance(e, Name):
+            found.setdefault(e.id)
+        elif isinstance(e, Length):
+            found.setdefault(e.array)
+        for part in children(e):
+            look(part)
+    for s in statements(block):
+        for e in expressions(s):
+            look(e)
+    return list(found)
+
+
+def called_in(block: list) -> set:
+    """The functions and modules that statements call, and those that they have values of."""
+    parts = [e for s in statements(block) for whole in expressions(s) for e in walk(whole)]
+    return {e.function.partition(".")[0] for e in parts if isinstance(e, Call)} | {
+        e.owner.id for e in parts if isinstance(e, (Attribute, Method)) and isinstance(e.owner, Name) and e.owner.id in MODULES}
+
+
+def call(function: str, *args) -> Expr:
+    """function(*args); what is given may be nodes, names, numbers."""
+    return Call(function, tuple(map(node, args)))

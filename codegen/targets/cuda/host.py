@@ -1,0 +1,121 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Statements of the host: arrays are the device's, and single numbers of them are waited for.
+
+>>> block = [Let(name, Call("cp.dot", (Name(of), Name(of)))) for name, of in ("ax", "ba", "cb")]
+>>> freed(block, {"a", "b", "c"})[2]
+Delete(names=('a',), origin=None, line=0)
+"""
+import builtins
+
+import numpy as np
+
+from gradscribe.codegen.loops.analysis.effects import OF_NUMBERS
+from gradscribe.codegen.loops.build import quoted
+from gradscribe.codegen.loops.form import (
+    Alloc,
+    Attribute,
+    Call,
+    Const,
+    Expr,
+    Items,
+    Let,
+    Load,
+    Method,
+    Name,
+    Op,
+    Statement,
+    Store,
+    Unpack,
+    change,
+    names_read,
+    rebuilt,
+    set_in,
+    statements,
+    walk,
+)
+from gradscribe.codegen.targets.cuda.form import Delete
+from gradscribe.codegen.targets.cuda.placement import Placement, list_call
+
+BUILTIN = set(vars(builtins))
+
+
+class HostCode:
+    """Statements as the host has them; tf32: factors of products in single precision are rounded to 10 bits."""
+
+    def __init__(self, placement: Placement, tf32: bool = False):
+        self.placement, self.tf32 = placement, tf32
+
+    def statement(self, s: Statement) -> Statement:
+        """A statement without blocks, which is changed."""
+        if isinstance(s, Alloc):
+            return Let(s.name, self.expression(Call(f"np.{s.how}", (Items(s.shape), *s.rest))), s.origin)
+        if isinstance(s, Store):
+            s.entry = Load(s.entry.array, tuple(map(self.expression, s.entry.index)))
+            s.value = self.expression(s.value)
+        elif isinstance(s, Unpack):
+            s.value = self.expression(s.value)
+        else:
+            change(s, self.expression)
+        return s
+
+    def expression(self, e: Expr) -> Expr:
+        if isinstance(e, Name):
+            return quoted("{}.item()", e) if e.id in self.placement.held else e
+        if list_call(e) == "append" and e.owner.id in self.placement.held_lists:
+            return Method(e.owner, "append", (quoted("{}.copy()", e.args[0]),))
+        if isinstance(e, Attribute) and e.owner in (Name("np"), Name("math")):
+            return e
+        made = rebuilt(e, self.expression)
+        if self.placement.is_entry(e):
+            return quoted("{}.item()", made)
+        return self.call(made) if isinstance(e, Call) else made
+
+    def call(self, e):
+        module, *names = e.function.split(".")
+        if not names:
+            return e if module in BUILTIN else Call(f"host.{self.product(module)}", e.args, e.keywords)
+        if e.function == "math.ldexp":          # which takes no other
+            return Call(e.function, (e.args[0], quoted("int({})", e.args[1])))
+        if e.function == "np.dot":
+            return Call(f"host.{self.product('dot')}", e.args, e.keywords)
+        of_numbers = names[0] in OF_NUMBERS and (len(names) > 1 or isinstance(getattr(np, names[0]), type) or not any(
+            map(self.placement.is_whole, e.args)))
+        return e if module != "np" or of_numbers else Call(".".join(["cp", *names]), e.args, e.keywords)
+
+    def product(self, name):
+        """The host's name for a function: products may be of factors that are rounded to 10 bits."""
+        return f"{name}_tf32" if self.tf32 and name in ("dot", "product") else name
+
+
+def freed(block: list, arrays: set) -> list:
+    """The statements of the host with `del` of arrays that nothing below needs, where something is allocated below.
+
+    What a name stood for goes back to the pool, unless another name stands for it, and is used again.
+    """
+    last, allocated, certain = {}, 0, set()
+    for k, s in enumerate(block):
+        last |= dict.fromkeys(arrays & (names_read([s]) | set_in([s])), k)
+        if isinstance(s, Let) and isinstance(s.value, Name):            # another name for what is there
+            last.pop(s.value.id, None)
+        if any(map(allocates, statements([s]))):
+            allocated = k
+            certain |= {s.name} if isinstance(s, Let) else set()
+    out = []
+    for k, s in enumerate(block):
+        out.append(s)
+        gone = sorted(n for n, at in last.items() if at == k < allocated and n in certain)
+        if gone:
+            out.append(Delete(tuple(gone)))
+    return out
+
+
+def allocates(s: Statement) -> bool:
+    """Whether a statement makes an array, of lengths that are not written there."""
+    e = getattr(s, "value", None)
+    while isinstance(e, (Method, Attribute, Load, Op)):
+        e = e.owner if isinstance(e, (Method, Attribute)) else e.array if isinstance(e, Load) else e.args[0]
+    if not isinstance(e, Call) or not e.function.startswith(("cp.", "host.")):
+        return False
+    small = e.function.startswith("cp.") and len(e.args) == 2 and isinstance(e.args[1], Attribute) and all(
+        isinstance(n, (Const, Items)) for n in walk(e.args[0]))
+    return not small

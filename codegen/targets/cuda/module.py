@@ -1,0 +1,620 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A function of the loop form as a module for a device: kernels, and the function of the host that launches them.
+
+>>> import ast
+>>> from gradscribe.codegen.loops.trees import from_tree
+>>> tree = ast.parse('''def f(x, w):
+...     n = x.shape[0]
+...     total = 0.0
+...     z = np.empty((n,), np.float64)
+...     for i in range(n):
+...         z[i] = x[i] * w
+...         total += z[i]
+...     mean = total / float(n)
+...     return (mean, z)
+... ''')
+>>> print(module_of(from_tree(tree.body[0], {"x": ("float64", 1), "w": ("float64", 0)})).text)
+from gradscribe.runtime.device import block_sum, blocks, cp, cuda, grid, np, one_block, sum_of
+<BLANKLINE>
+<BLANKLINE>
+@cuda.jit
+def f_1(n, x, w, z, total_parts):
+    total = 0.0
+    i = cuda.grid(1)
+    while i < n:
+        z[i] = x[i] * w
+        total += z[i]
+        i += cuda.gridsize(1)
+    block_sum(total_parts, total)
+<BLANKLINE>
+<BLANKLINE>
+@cuda.jit
+def f_2(total_parts, total, n, mean):
+    total_all = sum_of(total_parts)
+    if cuda.threadIdx.x == 0:
+        total[0] = total_all
+        mean[0] = total[0] / float(n)
+<BLANKLINE>
+<BLANKLINE>
+def f(x, w):
+    total = cp.empty(1, np.float64)
+    mean = cp.empty(1, np.float64)
+    n = x.shape[0]
+    z = cp.empty((n,), np.float64)
+    total_parts = cp.empty(blocks(n), np.float64)
+    f_1[grid(n)](n, x, w, z, total_parts)
+    f_2[one_block(256)](total_parts, total, n, mean)
+    return (mean[0], z)
+<BLANKLINE>
+"""
+import operator
+from typing import Any, NamedTuple
+
+from gradscribe.codegen.loops.analysis.liveness import Flow
+from gradscribe.codegen.loops.build import ZERO, quoted, statement
+from gradscribe.codegen.loops.form import (
+    Attribute,
+    Call,
+    Compare,
+    Const,
+    Do,
+    Expr,
+    For,
+    Function,
+    If,
+    Items,
+    Length,
+    Let,
+    Load,
+    Logic,
+    Name,
+    Nothing,
+    Op,
+    Return,
+    Select,
+    Statement,
+    Store,
+    Type,
+    While,
+    all_blocks,
+    all_names,
+    blocks,
+    change,
+    children,
+    copied,
+    expressions,
+    names_in,
+    names_of,
+    names_read,
+    rebuilt,
+    renamed,
+    set_by,
+    set_in,
+    statements,
+    stored_by,
+    unused,
+    walk,
+)
+from gradscribe.codegen.loops.types import type_of
+from gradscribe.codegen.loops.webs import webs_apart
+from gradscribe.codegen.targets.cuda.columns import Columns
+from gradscribe.codegen.targets.cuda.form import Kernel, Launch, call, called_in, lines_of, names_in_order
+from gradscribe.codegen.targets.cuda.host import BUILTIN, HostCode, freed
+from gradscribe.codegen.targets.cuda.placement import Nest, Placement, list_call
+from gradscribe.codegen.targets.cuda.rows import Rows
+from gradscribe.codegen.targets.cuda.scans import in_parallel
+from gradscribe.codegen.targets.cuda.segments import in_one_order
+from gradscribe.codegen.targets.cuda.threads import (
+    OF_BLOCKS,
+    ThreadCode,
+    along_lanes,
+    identity,
+    is_zero,
+    spread,
+    stops,
+)
+
+THREADS = 256                           # of a block
+WRONG = "wrong"                         # what kernels are given beside the function's names
+
+
+class Options(NamedTuple):
+    """graph: calls of equal shapes become CUDA graphs; deterministic: all sums have one order; check_bounds: indices
+    that are data are checked; tf32: factors of products in single precision are rounded to 10 bits; bfloat16: what
+    is said to be float16 is bfloat16; single: nothing is in double precision, so that elementary functions need not be.
+    """
+    graph: bool = False
+    deterministic: bool = False
+    check_bounds: bool = True
+    tf32: bool = False
+    bfloat16: bool = False
+    single: bool = False
+
+
+USUAL = Options()
+
+
+class Made(NamedTuple):
+    """text: of the module; label: of its function; origins: of each line; returned: the names of its results; held:
+    numbers on the device.
+    """
+    text: str
+    label: str
+    origins: list
+    returned: list
+    held: set
+
+
+class Waiting(NamedTuple):
+    """What one thread has to do, or one block that puts parts together (`parts` is their name)."""
+    statement: Any
+    reads: set
+    writes: set
+    name: str = ""
+    op: str = ""
+    parts: str = ""
+    begins: str = ""                    # '=' where the number was nothing before
+
+
+def module_of(function: Function, options: Options = USUAL) -> Made:
+    """The module of a function, which is left as it is."""
+    original, without = function, set()
+    while True:
+        function = copy_of(original)
+        tidy(function)
+        named_results(function)
+        webs_apart(function, loops_own=True)
+        function, private, loops, NotPrivate = bridged(function, without)
+        try:
+            in_parallel(function, private)
+            if options.deterministic:
+                in_one_order(function, private)
+            brief = Writer(function, private, frozenset(), options).brief()
+            writer = Writer(function, private, brief, options)
+            made = writer.module()
+            if names_apart(function, writer.imported, set(private)):
+                made = Writer(function, private, brief, options).module()
+            return made
+        except NotPrivate as found:
+            lines = {n.lineno for n in loops[found.name]} - without - {0}
+            if not lines:
+                raise
+            without |= lines
+
+
+def bridged(function, without):
+    import ast
+
+    from gradscribe.codegen.cuda.private import NotPrivate, Private
+    from gradscribe.codegen.loops.form import Alloc
+    from gradscribe.codegen.loops.trees import from_tree, to_tree
+    for k, s in enumerate(statements(function.block)):
+        s.line = k + 2
+    tree = ast.fix_missing_locations(to_tree(function))
+    known = {n: (t.dtype.replace("bool", "bool_") if t.dtype else t.dtype, t.rank) for n, t in function.types.items() if t.rank is not None}
+    private = Private(tree, lambda f: known, without)
+    private.run()
+    from gradscribe.codegen.cuda.lists import Appended
+    Appended().of(tree)
+    made = from_tree(tree, dict(function.types))
+    names = set(private.made)
+    return made, {s.name: s for s in made.block if isinstance(s, Alloc) and s.name in names}, private.loops, NotPrivate
+
+
+def tidy(function: Function) -> None:
+    """What lowering leaves for nobody goes: questions whose answer is known, numbers that are not read.
+
+    >>> from gradscribe.codegen.loops.trees import block_of
+    >>> function = Function("f", ["x"], {}, block_of("n = x.shape[0]\\nm = n * 3\\nif 6 == 0:\\n    m = 2\\nreturn x"))
+    >>> tidy(function)
+    >>> print(*(line for line, _ in lines_of(function.block)), sep="\\n")
+        return x
+    """
+    changed = True
+    while changed:
+        changed = False
+        read = names_read(function.block)
+        for block in all_blocks(function):
+            kept = [s for s in block if not (isinstance(s, If) and not s.orelse and is_false(s.test) or isinstance(
+                s, Let) and s.name not in read and is_number(s.value))]
+            changed = changed or len(kept) < len(block)
+            block[:] = kept
+        for s in statements(function.block):
+            if blocks(s) and not s.block:
+                s.block.append(Nothing())
+
+
+def is_false(e: Expr) -> bool:
+    """Whether a question about constants is answered by no."""
+    if isinstance(e, Logic):
+        return (any if e.op == "and" else all)(map(is_false, e.items))
+    return isinstance(e, Compare) and all(isinstance(i, Const) for i in e.items) and not all(
+        SIGNS_OF[o](a.value, b.value) for o, a, b in zip(e.ops, e.items, e.items[1:]))
+
+
+def is_number(e: Expr) -> bool:
+    """Whether a value is made of numbers and lengths, so that making it does nothing else; a division may raise."""
+    if isinstance(e, Op) and e.op not in ("+", "-", "*", "neg", "not", "~"):
+        return False
+    return isinstance(e, (Const, Name, Length, Op, Compare, Logic, Select)) and all(map(is_number, children(e)))
+
+
+def named_results(function: Function) -> None:
+    """The numbers that a function computes where it returns them get names, so that the device may keep them.
+
+    >>> from gradscribe.codegen.loops.trees import block_of
+    >>> function = Function("f", ["x", "n"], {"x": Type("float64", 2), "n": Type("int64", 0), "s": Type("float64", 0)},
+    ...                     block_of("s = x[0, 1] * 2\\nreturn (s / n, x.T, n)"))
+    >>> named_results(function)
+    >>> print(*(line for line, _ in lines_of(function.block)), sep="\\n")
+        s = x[0, 1] * 2
+        value = s / n
+        return (value, x.T, n)
+    """
+    last, taken = function.block[-1], all_names(function)
+    if not isinstance(last, Return) or not isinstance(last.value, Items):
+        return
+    items = list(last.value.items)
+    for k, whole in enumerate(items):
+        value = number_of(whole)
+        if isinstance(value, Op) and len(value.args) == 2 and all(
+                function.types[n].rank == 0 for n in names_in(value) - {"np", "math"}):
+            name = unused("value", taken)
+            function.types[name] = type_of(value, function.types)
+            function.block.insert(-1, Let(name, value, last.origin))
+            items[k] = Name(name) if whole is value else Call(whole.function, (Name(name),))
+    last.value = Items(tuple(items))
+
+
+def names_apart(function: Function, imported: set, private) -> bool:
+    """Whether names of a function, or its own, had to change because its module calls something by them."""
+    taken = all_names(function) | imported
+    other = {old: unused(f"{old}_", taken) for old in sorted(
+        (set_in(function.block) | set(function.params) - private) & imported)}
+    for s in statements(function.block):
+        rename(s, other)
+    function.params = [other.get(p, p) for p in function.params]
+    function.types |= {new: function.types[old] for old, new in other.items()}
+    if function.name in imported:
+        function.name = f"{function.name}_"
+        return True
+    return bool(other)
+
+
+def rename(s: Statement, names: dict) -> None:
+    """Other names in a statement itself: {old: new}."""
+    change(s, lambda e: renamed(e, names))
+    for field in ("name", "index"):
+        if getattr(s, field, None) in names:
+            setattr(s, field, names[getattr(s, field)])
+
+
+def copy_of(function: Function) -> Function:
+    return Function(function.name, function.params, dict(function.types), list(map(copied, function.block)),
+                    function.filled)
+
+
+class Writer:
+    """private: {array that threads have for themselves: its allocation}; brief: numbers of which one thread's work is
+    the beginning and the end, as an earlier writer has found.
+    """
+
+    def __init__(self, function: Function, private: dict, brief: frozenset, options: Options):
+        self.function, self.types, self.private, self.options = function, function.types, private, options
+        self.placement = Placement(function, private, brief)
+        self.held, self.order = self.placement.held, self.placement.order
+        self.on_host = HostCode(self.placement, options.tf32)
+        self.parts: list = []           # [the statements of one thread's work]
+        self.kernels: list = []
+        self.waiting: list = []
+        self.used: set = set()
+        self.names = all_names(function)
+        self.places, self.returned = False, []
+        self.body = self.block(function.block)
+
+    def module(self) -> Made:
+        function, params = self.function, set(self.function.params)
+        set_first = dict.fromkeys(n for s in statements(function.block) for n in set_by(s))
+        head = [statement("{} = cp.empty(1, {})", n, self.dtype(n)) for n in set_first
+                if n in self.held and n not in params]
+        head += [statement("{} = cp.full(1, {}, {})", n, n, self.dtype(n)) for n in sorted(params & self.held)]
+        if self.places:
+            head.append(statement("{} = cp.zeros(1, np.int64)", WRONG))
+        body = head + freed(self.body, {n for n, t in self.types.items() if t.rank} - params)
+        for kernel in self.kernels:
+            kernel.block = self.in_short(kernel.block, "short")
+        body = self.in_short(body, "bfloat16")
+        words = set().union(*map(called_in, [body, *(k.block for k in self.kernels)])) - BUILTIN
+        self.imported = words | ({"cuda"} if self.kernels else set())
+        if self.options.bfloat16 and any(Name("bfloat16") in walk(e) for s in statements(body) for e in expressions(s)):
+            self.imported.add("bfloat16")
+        functions = sorted(self.imported)
+        lines = [(f"from gradscribe.runtime.device import {', '.join(functions)}" if functions else
+                  "# only what is given", None)]
+        for kernel in self.kernels:
+            lines += [("", None), ("", None), *kernel.lines()]
+        lines += [("", None), ("", None), (f"def {function.name}({', '.join(function.params)}):", None)]
+        lines += lines_of(body)
+        if WRONG in self.names:
+            self.imported.add(WRONG)
+        return Made("\n".join(line for line, _ in lines) + "\n", function.name, [o for _, o in lines], self.returned,
+                    self.held)
+
+    def dtype(self, name):
+        """np.float64 of a number that stays on the device."""
+        return quoted(f"np.{self.types[name].dtype.replace('bool', 'bool_')}")
+
+    def in_short(self, block, rounded):
+        """Statements with bfloat16 in the place of float16; rounded: the function that makes such a number."""
+        def new(e):
+            if e == HALF:
+                return Name("bfloat16")
+            e = rebuilt(e, new)
+            return Call(rounded, e.args) if isinstance(e, Call) and e.function == "np.float16" else e
+        for s in statements(block) if self.options.bfloat16 else ():
+            change(s, new)
+        return block
+
+    def brief(self) -> frozenset:
+        """Numbers that stay on the device, and that one part of one thread's work sets and reads alone."""
+        places: dict = {}
+        for k, part in enumerate(self.parts):
+            sums, own = {w.name for w in part if w.op}, [w.statement for w in part if not w.op]
+            shared = Flow(own).read | sums
+            for n in {*names_in_order(own), *set_in(own), *sums}:
+                places.setdefault(n, set()).add(None if n in shared else k)
+        inside = {i for part in self.parts for w in part if not w.op for i in statements([w.statement])}
+        outside = {n for s in statements(self.function.block) if s not in inside for n in (*names_of(s), *set_by(s))}
+        return frozenset(n for n in self.held - outside - set(self.function.params)
+                         if len(places.get(n, ())) == 1 and None not in places[n])
+
+    def fresh(self, name):
+        made, k = name, 1
+        while made in self.used | self.names:
+            k += 1
+            made = f"{name}_{k}"
+        self.used.add(made)
+        return made
+
+    # the host
+
+    def block(self, block) -> list:
+        """What the host does for a block."""
+        out: list = []
+        for s in block:
+            if any(s is made for made in self.private.values()):
+                continue
+            kind = self.placement.of(s)
+            if kind == "kernel":
+                self.kernel(s, out)
+            elif kind == "serial":
+                self.waiting.append(self.what(s))
+            else:
+                self.host(s, out)
+        self.flush(out)
+        return out
+
+    def what(self, s):
+        """A statement that waits for a thread."""
+        return Waiting(s, set(names_in_order([s])) | Flow([s]).read, set_in([s]) | written([s]))
+
+    def host(self, s, out):
+        if isinstance(s, (For, While, If)):
+            self.flush(out)
+            parts = [self.block(inner) or [Nothing()] * (k == 0) for k, inner in enumerate(blocks(s))]
+            if isinstance(s, For):
+                made = For(s.index, tuple(map(self.on_host.expression, s.range)), parts[0], s.kind, s.origin)
+                if s.index in self.held:
+                    made.index = self.fresh(f"{s.index}_at")
+                    made.block.insert(0, Let(s.index, call("one", made.index), s.origin))
+            else:
+                made = type(s)(self.on_host.expression(s.test), *parts, s.origin)
+            out.append(made)
+            return
+        self.before(self.what(s), out)
+        if isinstance(s, Return):
+            self.flush(out)
+            if self.places:
+                out.append(Do(call("check_places", WRONG)))
+            given = s.value.items if isinstance(s.value, Items) else (s.value,)
+            self.returned = [getattr(number_of(v), "id", None) for v in given]
+            out.append(Return(Items(tuple(map(self.result, given))), s.origin))
+            return
+        made = self.on_host.statement(copied(s))
+        out.append(made)
+        for n in set_by(s):
+            if n in self.held and isinstance(s, Let):
+                made.value = made.value if list_call(s.value) else call("one", made.value)
+            elif n in self.held:
+                out.append(Let(n, call("one", n), s.origin))
+
+    def result(self, value):
+        if isinstance(value, Name) and value.id in self.held:
+            return Load(value, (ZERO,))
+        inner = number_of(value)
+        if inner is not value and getattr(inner, "id", None) in self.held:
+            return quoted("{}[0].astype(np.float16)", inner)
+        return self.on_host.expression(value)
+
+    # threads
+
+    def before(self, what, out):
+        """One thread's work is done before a statement that needs it, or that it must not see."""
+        if any(self.clash(w, what) for w in self.waiting):
+            self.flush(out)
+
+    def clash(self, a, b):
+        return any(self.same(w, n) for w in a.writes for n in b.reads | b.writes) or \
+            any(self.same(w, n) for w in b.writes for n in a.reads)
+
+    def same(self, a, b):
+        ranks = self.placement.rank(a), self.placement.rank(b)
+        return a == b or bool(ranks[0] and ranks[1]) and not self.order.apart(a, b)
+
+    def flush(self, out):
+        """One thread does what waits."""
+        waiting, self.waiting = begun(self.waiting), []
+        if not waiting:
+            return
+        self.parts.append(waiting)
+        given: dict = {}
+        sums, work = [], []
+        device = self.code(self.held)
+        for w in waiting:
+            if not w.op:
+                work += device.block([w.statement])
+                continue
+            total = self.fresh(f"{w.name}_all")
+            sums.append(Let(total, call(f"{OF_BLOCKS[w.op]}_of", w.parts)))
+            given.setdefault(w.parts)
+            entry, how = Load(Name(w.name), (ZERO,)), w.begins or w.op
+            value = Name(total) if how in "+*=" else Call(w.op, (entry, Name(total)))
+            work.append(Store(entry, value, how if how in "+*" else None))
+        local = set().union(*(w.writes for w in waiting if not w.op)) - self.held
+        for w in waiting:
+            for n in [*names_in_order([w.statement] if w.statement is not None else []), *sorted(w.writes)]:
+                if self.is_given(n, local):
+                    given.setdefault(n)
+        block = self.own([w.statement for w in waiting if not w.op])
+        block += [*sums, If(quoted("cuda.threadIdx.x == 0"), work, [])] if sums else work
+        origin = next((s.origin for s in statements(work) if s.origin is not None), None)
+        self.launch(given, device, block, origin, call("one_block", THREADS if sums else 1), out)
+
+    def launch(self, given, device, block, origin, grid, out):
+        """A kernel, and the host's statement that launches it."""
+        if device.places:
+            self.places, given = True, {**given, WRONG: None}
+        block = self.rounded_before(given, block)
+        kernel = Kernel(self.fresh(f"{self.function.name}_{len(self.kernels) + 1}"), list(given), block, origin)
+        self.kernels.append(kernel)
+        out.append(Do(Launch(kernel.name, grid, tuple(v or Name(k) for k, v in given.items())), origin))
+
+    def code(self, held, atomic=()):
+        return ThreadCode(held, self.types, atomic, self.options.check_bounds, self.options.single)
+
+    def is_given(self, name, local):
+        return self.placement.rank(name) is not None and name not in self.private and (
+            name not in local or bool(self.placement.rank(name)))
+
+    def own(self, block):
+        """What makes the arrays that a thread has for itself."""
+        return [Let(n, Call("cuda.local.array", (Items(s.shape), s.rest[-1])))
+                for n in dict.fromkeys([*names_in_order(block), *sorted(written(block))])
+                for s in [self.private.get(n)] if s is not None]
+
+    def kernel(self, loop, out):
+        nest = self.placement.nest(loop)
+        numbers = {n: op for n, op in nest.free.numbers.items() if op not in ("True", "False")}
+        local = {n for n in set_in([loop]) - nest.free.numbers.keys() if not self.placement.rank(n)}
+        what, started = self.what(loop), {n for n, op in numbers.items() if op not in "+*"}
+        what = what._replace(reads=(what.reads - local - numbers.keys()) | started,
+                             writes=what.writes - local - numbers.keys())
+        self.before(what, out)
+        device = self.code(self.held - local - numbers.keys(), nest.free.atomic)
+        columns = Columns(nest, loop, self.placement, self.fresh)
+        if columns.inner is not None:
+            self.columns_of(loop, columns, what, device, out)
+            return
+        rows, crossed = Rows(nest, self.placement), False
+        of_rows = "row_" if rows.inner is not None else ""
+        if of_rows:
+            block = rows.block(device, self.names)
+        else:
+            nest, crossed = along_lanes(nest)
+            block = spread(nest, device, self.names)
+        sizes = [self.on_host.expression(e) for e in ((rows.count(), rows.length()) if of_rows else stops(nest))]
+        given, before, after, parts = self.given_to(loop, nest, numbers, local, what), [], [], []
+        for n, op in numbers.items():
+            part = self.fresh(f"{n}_parts")
+            if op in "+*":
+                before.append(Let(n, identity(op, self.types[n].dtype)))
+            else:
+                start = self.fresh(f"{n}_start")
+                before.append(statement("{} = {}[0]", n, start))
+                given[start] = Name(n)
+            after += rows.parts(n, op, part) if of_rows else [Do(call(f"block_{OF_BLOCKS[op]}", part, n))]
+            given[part] = None
+            out.append(Let(part, call("cp.empty", Call(f"{of_rows}blocks", tuple(sizes)), self.dtype(n)), loop.origin))
+            parts.append(Waiting(None, {n, part}, {n}, n, op, part))
+        grid = "tile_grid" if not of_rows and crossed and not numbers else f"{of_rows}grid"
+        self.launch(given, device, [*self.own([loop]), *before, *block, *after], loop.origin, Call(grid, tuple(sizes)),
+                    out)
+        self.waiting += parts
+
+    def given_to(self, loop, nest: Nest, numbers, local, what):
+        """{what a kernel is given: None}, in its order: what it reads, what it writes."""
+        read = names_in_order([loop])
+        held = [n for e in stops(nest) for n in sorted(names_in(e)) if n in self.held]
+        order = [*(n for n in [*read, *held] if n not in what.writes), *(n for n in read if n in what.writes),
+                 *sorted(what.writes)]
+        return dict.fromkeys(n for n in order if n not in numbers and self.is_given(n, local))
+
+    def rounded_before(self, given, block):
+        """A kernel's statements, and in `given` the values, where numbers in double precision that threads take in
+        single alone are rounded before they are given.
+        """
+        for n in [n for n, value in given.items() if value is None and self.types.get(n) == DOUBLE
+                  and n not in self.held]:
+            single = Call("np.float32", (Name(n),))
+            uses = [e for s in statements(block) for whole in expressions(s) for e in around(whole, Name(n))]
+            if uses and all(e == single for e in uses):
+                given[n] = single
+                for s in statements(block):
+                    change(s, lambda e, old=single: replaced(e, old, old.args[0]))
+        return block
+
+    def columns_of(self, loop, columns, what, device, out):
+        """The two kernels of a nest that has sums into columns."""
+        count, length = map(self.on_host.expression, (columns.count(), columns.length()))
+        for s in columns.sums:
+            shape = Items((call("column_blocks", count, length), count))
+            out.append(Let(s.parts, call("cp.empty", shape, quoted(f"np.{s.dtype}")), loop.origin))
+        made = [s.parts for s in columns.sums]
+        for grid, block in ((call("column_grid", count, length), columns.rows(device, self.names)),
+                            (call("grid", count), columns.together(device, self.names))):
+            names = [n for n in names_in_order(block) if n in made or self.is_given(n, set_in(block))]
+            last = {*made, *what.writes}
+            given = dict.fromkeys([n for n in names if n not in last] + [n for n in names if n in last])
+            self.launch(given, device, block, loop.origin, grid, out)
+
+
+SIGNS_OF = {"==": operator.eq, "!=": operator.ne, "<": operator.lt, "<=": operator.le, ">": operator.gt,
+            ">=": operator.ge}
+DOUBLE = Type("float64", 0)
+HALF = Attribute(Name("np"), "float16")
+
+
+def begun(waiting):
+    """What waits, without the zeros that sums begin with."""
+    out: list = []
+    for w in waiting:
+        if w.op == "+":
+            k = next((k for k in reversed(range(len(out))) if w.name in out[k].reads | out[k].writes), None)
+            if k is not None and is_zero(out[k].statement, w.name):
+                del out[k]
+                w = w._replace(begins="=")
+        out.append(w)
+    return out
+
+
+def written(block: list) -> set:
+    """Arrays of which entries are set."""
+    return {e.array.id for s in statements(block) for e in stored_by(s) if isinstance(e.array, Name)}
+
+
+def around(e, inner):
+    """The expressions that another one is a part of."""
+    for part in children(e):
+        if part == inner:
+            yield e
+        yield from around(part, inner)
+
+
+def replaced(e, old, new):
+    """An expression with another in the place of each that is equal to one."""
+    return new if e == old else rebuilt(e, lambda part: replaced(part, old, new))
+
+
+def number_of(value):
+    """What is rounded to half precision, where a value is."""
+    return value.args[0] if isinstance(value, Call) and value.function == "np.float16" else value

@@ -1,0 +1,309 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Where each statement of a function runs: as a kernel, on the host, or as one thread's work.
+
+- A loop whose passes may come in any order is a kernel (Nest).
+- Lines that make arrays, look at lengths, or call libraries are the host's; so are loops and branches around kernels.
+- Numbers that hang on entries stay on the device, as arrays of one entry (`held`), and what computes them is done by
+  one thread: the host waits for none of it.
+
+>>> import ast
+>>> from gradscribe.codegen.loops.trees import from_tree
+>>> tree = ast.parse('''def f(x):
+...     n = x.shape[0]
+...     s = 0.0
+...     for i in range(n):
+...         s += x[i]
+...     mean = s / float(n)
+...     return (mean,)''')
+>>> function = from_tree(tree.body[0], {"x": ("float64", 1)})
+>>> placement = Placement(function)
+>>> [placement.of(s) for s in function.block], sorted(placement.held)
+(['host', 'serial', 'kernel', 'serial', 'host'], ['mean', 's'])
+"""
+import math
+from typing import NamedTuple
+
+from gradscribe.codegen.loops.analysis import arrays
+from gradscribe.codegen.loops.analysis.effects import CHECKS
+from gradscribe.codegen.loops.analysis.liveness import Flow, read_outside_loops
+from gradscribe.codegen.loops.form import (
+    UNKNOWN,
+    Alloc,
+    Assert,
+    Attribute,
+    Call,
+    Const,
+    Do,
+    EmptyList,
+    Expr,
+    For,
+    Function,
+    If,
+    Items,
+    Length,
+    Let,
+    ListOf,
+    Load,
+    Method,
+    Name,
+    Raise,
+    Return,
+    Statement,
+    Store,
+    Unpack,
+    Update,
+    While,
+    blocks,
+    expressions,
+    names_in,
+    names_of,
+    set_by,
+    set_in,
+    statements,
+    walk,
+)
+from gradscribe.codegen.loops.shapes import is_counted
+from gradscribe.codegen.targets.cuda.order import Free, Order, leaves, run_by_threads
+
+FEW = 32                                # passes that one thread takes rather than a kernel
+
+
+class Nest(NamedTuple):
+    """loops: those whose passes threads take, outermost first; body: of one pass; free: how passes are put together."""
+    loops: list
+    body: list
+    free: Free
+
+
+class Placement:
+    """private: arrays that threads have for themselves; brief: numbers of which one thread's work is the beginning and
+    the end.
+
+    Attributes: order; held: numbers that stay on the device.
+    """
+
+    def __init__(self, function: Function, private=(), brief: frozenset = frozenset()):
+        self.function, self.types, self.brief = function, function.types, brief
+        self.order = Order(function, private)
+        self.nests, self.held, self.held_lists = {}, set(), set()
+        every = list(statements(function.block))
+        self.lists = {s.name for s in every if isinstance(s, Let) and isinstance(s.value, (ListOf, EmptyList))}
+        self.numbers = {n for n, t in self.types.items() if t.rank == 0}
+        self.counters = {s.index for s in every if isinstance(s, For)} - read_outside_loops(function.block) - {
+            n for s in every if not isinstance(s, For) for n in set_by(s)}
+        self.alike = lists_alike(function)
+        while self.more_held():
+            pass
+        self.held -= brief
+
+    # kinds of statements
+
+    def of(self, s: Statement) -> str:
+        """'kernel', 'host' or 'serial'."""
+        if isinstance(s, For) and self.nest(s) is not None and not is_short(s):
+            return "kernel"
+        if isinstance(s, (For, While)):
+            return "host" if self.is_wide(s) else "serial"
+        if isinstance(s, If):
+            return "host" if self.is_wide(s) or not self.on_device(s.test) and not self.sets_entries(s) else "serial"
+        if isinstance(s, Store):
+            library = s.op is None and self.calls_library(s.value)
+            return "serial" if self.is_entry(s.entry) and not library else "host"
+        numbers = set_by(s)
+        if not isinstance(s, (Let, Update, Unpack)) or any(self.rank(n) != 0 for n in numbers) or isinstance(
+                s, Unpack) and not is_row_of_names(s) or isinstance(s, Let) and (
+                self.calls_library(s.value) or list_call(s.value)):
+            return "host"
+        return "serial" if not self.there.isdisjoint(numbers) or self.on_device(s.value) else "host"
+
+    @property
+    def there(self):
+        """Numbers of which a thread has the value."""
+        return self.held | self.brief
+
+    def rank(self, name: str) -> int | None:
+        return self.types.get(name, UNKNOWN).rank
+
+    def is_entry(self, e: Expr) -> bool:
+        """One entry of an array that has a name."""
+        return isinstance(e, Load) and isinstance(e.array, Name) and bool(self.rank(e.array.id)) and arrays.is_entry(
+            e, self.rank(e.array.id))
+
+    def on_device(self, e: Expr) -> bool:
+        """Whether a value hangs on entries, or on numbers that do."""
+        return not self.there.isdisjoint(names_in(e)) or any(map(self.is_entry, walk(e)))
+
+    def calls_library(self, e: Expr) -> bool:
+        """Whether a value is made of arrays as wholes."""
+        return any(map(self.takes_whole, walk(e)))
+
+    def takes_whole(self, e):
+        """Whether a call is given arrays, by which threads do not do their work."""
+        return isinstance(e, (Call, Method)) and any(map(self.is_whole, e.args)) and not (
+            isinstance(e, Call) and "." not in e.function and run_by_threads(e.function))
+
+    def is_whole(self, e: Expr) -> bool:
+        """An array, or several, not an entry of one."""
+        while isinstance(e, Attribute) and e.name in ("T", "real", "imag"):
+            e = e.owner
+        return isinstance(e, Name) and (bool(self.rank(e.id)) or e.id in self.lists) or isinstance(
+            e, Load) and not self.is_entry(e) and self.is_whole(e.array) or isinstance(
+            e, Items) and any(map(self.is_whole, e.items))
+
+    def sets_entries(self, s):
+        return any(isinstance(i, (Store, Update)) or not self.there.isdisjoint(set_by(i)) for i in statements([s]))
+
+    def is_wide(self, s):
+        """Whether there is something in a statement that one thread cannot do, or should not."""
+        return leaves([s]) or any(self.is_for_host(i, i is s) for i in statements([s]))
+
+    def is_for_host(self, s, outermost):
+        if isinstance(s, (Raise, Return, Alloc, Assert)) or isinstance(s, Store) and not self.is_entry(s.entry) or \
+                isinstance(s, Unpack) and not is_row_of_names(s):
+            return True
+        if isinstance(s, (Let, Update, Unpack)) and any(self.rank(n) != 0 for n in set_by(s)):
+            return True
+        if isinstance(s, For) and not outermost and self.nest(s) is not None and not is_short(s):
+            return True
+        return any(isinstance(e, (ListOf, EmptyList)) or isinstance(e, Call) and e.function in CHECKS or isinstance(
+            e, Method) and e.name in ("append", "pop") or self.takes_whole(e) for whole in expressions(s)
+            for e in walk(whole))
+
+    # kernels
+
+    def nest(self, loop: For) -> Nest | None:
+        """The Nest of a loop, or None where its passes have an order."""
+        if loop not in self.nests:
+            renames = any(self.rank(n) != 0 for n in set_in([loop]))        # arrays get other names, or lists grow
+            self.nests[loop] = self.found_nest(loop) if is_range(loop) and not renames else None
+        return self.nests[loop]
+
+    def found_nest(self, loop):
+        loops = [loop]
+        while len(loops[-1].block) == 1 and is_range(loops[-1].block[0]) and names_of(
+                loops[-1].block[0]).isdisjoint(n.index for n in loops):
+            loops.append(loops[-1].block[0])
+        for count in range(len(loops), 0, -1):
+            nest = self.set_of_passes(loops[:count], loop)
+            if nest is not None:
+                return nest
+        return None
+
+    def set_of_passes(self, loops, whole):
+        """Of a perfect nest's loops, those whose passes threads may take; the others go on in each thread.
+
+        Sums into entries that several passes reach are left to one thread each, in their order (columns.py has others
+        help), but what is added to places that are looked up is added at once.
+        """
+        body = loops[-1].block
+        found = [self.order.free(nested([n, *(m for m in loops if m is not n)], body), whole) for n in loops]
+        free = {n: f for n, f in zip(loops, found) if f is not None}
+        alone = {n: f for n, f in free.items() if not f.atomic}
+        rest = [n for n in loops if n not in alone]
+        taken = free if not alone or scatters(rest, body, set().union(*(f.atomic for f in free.values()))) or \
+            not rest and all(map(is_short, alone)) else alone
+        if not taken:
+            return None
+        rest = [n for n in loops if n not in taken]
+        first = next(iter(taken.values()))
+        return Nest(list(taken), [nested(rest, body)] if rest else body,
+                    Free(first.numbers, set().union(*(f.atomic for f in taken.values()))))
+
+    # numbers that stay
+
+    def more_held(self):
+        """Whether a number was found that some statement of the device sets and another reads."""
+        before = len(self.held), len(self.held_lists)
+        found: list = []
+        self.units(self.function.block, found)
+        made = set().union(*(sets for kind, sets, _ in found if kind != "host"))
+        puts = [s.value for s in statements(self.function.block) if isinstance(s, Do) and list_call(
+            s.value) == "append"]
+        for e in puts:
+            if self.on_device(e.args[0]):
+                self.held_lists |= next((g for g in self.alike if e.owner.id in g), {e.owner.id})
+        for e in puts:
+            if e.owner.id in self.held_lists:
+                made.add(e.args[0].id)
+                self.held |= {e.args[0].id} & self.numbers
+        for _, _, reads in found:
+            self.held |= reads & made
+        return (len(self.held), len(self.held_lists)) > before
+
+    def units(self, block, found):
+        """Adds (kind, numbers set, numbers read before they are set there) of each statement, of the host's inner ones
+        as well.
+        """
+        for s in block:
+            kind = self.of(s)
+            if kind == "host" and blocks(s):
+                found.append(("host", set(), names_of(s) & self.numbers))
+                for inner in blocks(s):
+                    self.units(inner, found)
+                continue
+            if kind == "kernel":
+                sets, local = set(self.nest(s).free.numbers), set_in([s])
+                reads = ({n for i in statements([s]) for n in names_of(i)} - local) | sets
+            else:
+                sets, reads = set_in([s]) - self.counters, Flow([s]).read
+            if kind == "host" and isinstance(s, (Let, Unpack)) and (self.calls_library(s.value) or list_call(
+                    s.value) == "pop" and s.value.owner.id in self.held_lists):
+                kind = "library"            # which leaves a number on the device
+            found.append((kind, sets & self.numbers, reads & self.numbers))
+
+
+def is_row_of_names(s: Unpack) -> bool:
+    """a, b = c, d: of names."""
+    return isinstance(s.value, Items) and all(isinstance(t, Name) for t in s.targets.items)
+
+
+def is_range(s: Statement) -> bool:
+    """for name in range(count), the count being a number or a length."""
+    return is_counted(s) or isinstance(s, For) and s.kind == "range" and len(s.range) == 1 and isinstance(
+        s.range[0], Length)
+
+
+def is_short(loop: For) -> bool:
+    """Whether the passes of a loop and those in it are few for certain."""
+    every = list(statements([loop]))
+    ranges = [s.range for s in every if isinstance(s, For)]
+    return not any(isinstance(s, While) for s in every) and all(
+        len(r) == 1 and isinstance(r[0], Const) for r in ranges) and math.prod(r[0].value for r in ranges) <= FEW
+
+
+def scatters(rest: list, body: list, added: set) -> bool:
+    """Whether entries of arrays are added to whose places hang on passes that are not the thread's."""
+    inner = {n.index for n in rest} | set_in(body)
+    return bool(rest) and any(isinstance(s, Store) and s.op is not None and s.entry.array.id in added and not
+                              inner.isdisjoint(n for p in s.entry.index for n in names_in(p)) for s in statements(body))
+
+
+def lists_alike(function: Function) -> list:
+    """Sets of lists that may be one: those that lists hold, and what is taken from these."""
+    put = [(s.value.owner.id, s.value.args[0].id) for s in statements(function.block) if isinstance(s, Do) and
+           list_call(s.value) == "append" and isinstance(s.value.args[0], Name)]
+    put += [(s.value.owner.id, s.name) for s in statements(function.block) if isinstance(s, Let) and list_call(
+        s.value) == "pop"]
+    groups = [{n} for n in {n for pair in put for n in pair}]
+    while True:
+        of = {n: k for k, group in enumerate(groups) for n in group}
+        inner: dict = {}
+        for holder, name in put:
+            inner.setdefault(of[holder], set()).add(of[name])
+        joined = next((found for found in inner.values() if len(found) > 1), None)
+        if joined is None:
+            return groups
+        groups = [g for k, g in enumerate(groups) if k not in joined] + [set().union(*(groups[k] for k in joined))]
+
+
+def list_call(e: Expr) -> str | None:
+    """'append' or 'pop' of such a call of a list's, at its end; else None."""
+    found = isinstance(e, Method) and isinstance(e.owner, Name) and (e.name, len(e.args)) in (("append", 1), ("pop", 0))
+    return e.name if found else None
+
+
+def nested(loops: list, body: list) -> For:
+    """Loops put into each other around a body; they are copies."""
+    for n in reversed(loops):
+        body = [For(n.index, n.range, list(body), n.kind, n.origin, n.line)]
+    return body[0]
