@@ -73,7 +73,7 @@ class Program:
         self.functions = {m[2]: m for m in re.finditer(
             r"\.func\s*(\(.*?\))?\s*([\w$]+)\s*\((.*?)\)\s*(?:\.noreturn)?\s*(\{.*?\n\})", text, re.S)}
         entry = re.search(r"\.entry ([\w$]+)\((.*?)\)[^{]*(\{.*\n\})", text, re.S)
-        self.params, end = {}, 0
+        self.entry, self.params, end = entry[1], {}, 0
         for aligned, kind, name, count in re.findall(
                 r"\.param (?:\.align (\d+) )?\.\w(\d+) ([\w$]+)(?:\[(\d+)\])?", entry[2]):
             size = int(kind) // 8
@@ -169,7 +169,8 @@ class Launch:
     """blocks, threads: of a grid, three of each; spans: of the memory that the kernel may reach."""
 
     def __init__(self, text, blocks, threads, data, spans):
-        self.program = program = program_of(text)
+        self.program, self.given = program_of(text), [(a, b) for a, b in spans if b > a]
+        program = self.program
         self.block, self.count = int(np.prod(threads)), int(np.prod(blocks) * np.prod(threads))
         thread = np.arange(self.count)
         self.thread, self.of_block, self.warp = thread, thread // self.block, thread % self.block // WARP
@@ -191,7 +192,7 @@ class Launch:
             if not shared:
                 self.keep[-1][:value.nbytes] = value
         self.starts, self.ends = (np.array(sorted(k), np.int64) for k in zip(*(
-            [(a, b) for a, b in spans if b > a] + [(a, a + n) for a, n in own if n])))
+            self.given + [(a, a + n) for a, n in own if n])))
         self.private = sorted((a, a + n) for a, n in own if n)
         self.pc, self.alive, self.waits = (np.zeros(self.count, k) for k in (np.int64, bool, bool))
         self.alive[:] = True

@@ -64,7 +64,7 @@ def test_programs(name, backend, at):
 @pytest.fixture
 def graphed(monkeypatch):
     """What calls go through, of each function that is compiled."""
-    from gradscribe.codegen.cuda import build
+    from gradscribe.codegen.targets.cuda import build
     made, kind = [], build.Graphed
     monkeypatch.setattr(build, "Graphed", lambda run: made.append(kind(run)) or made[-1])
     return made
@@ -244,7 +244,7 @@ def test_a_number_that_is_returned_is_not_waited_for(graphed, at):
 
 def test_machine_code_is_kept(tmp_path, monkeypatch):
     """By its text, its arguments and all versions; what is damaged is made again."""
-    from gradscribe.codegen.cuda import build
+    from gradscribe.codegen.targets.cuda import build
     tmp_path.chmod(0o700)
     monkeypatch.setenv("GRADSCRIBE_CACHE", str(tmp_path))
     made = []
