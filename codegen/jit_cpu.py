@@ -184,7 +184,8 @@ def lowered(function, captured, passes=for_cpu, change=None, for_threads=False, 
     given = [(p.name, p.value.fact) for p in lowering.inputs]
     given += zip(names[len(lowering.inputs):], map(describe, extra))
     facts = {name: v.fact for v, name in naming.names.items()} | dict(given)
-    types = {n: (np.dtype(fact.dtype).name, fact.rank) for n, fact in facts.items() if isinstance(fact, Array)}
+    types = lowering.kinds | {n: (np.dtype(fact.dtype).name, fact.rank) for n, fact in facts.items() if isinstance(
+        fact, Array)}
     lowering.loops = with_types(Loops(function.label, names, {}, lowering.body), types)
     filled = {n.normal().symbol for n in filled}
     lowering.loops.filled = frozenset(p.name for p in lowering.inputs if isinstance(p.value.fact, Array) and all(

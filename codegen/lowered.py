@@ -94,6 +94,7 @@ class Core:
         self.origin, self.views, self.keys, self.counts, self.facts = None, {}, {}, {}, {}
         self.lifted, self.bounds, self.reports = [], {}, []
         self.extents, self.locals = {}, set()       # lengths of values that have a name; names that are set once
+        self.kinds = {}                 # dtypes and ranks of arrays that only its statements know
         self.first = {}                 # names of lengths that are set at the beginning, and what sets them
         self.indexes = [c for c in INDEXES if c not in self.taken] + [f"index_{k}" for k in range(8)]
 
@@ -480,6 +481,7 @@ class Core:
 
     def made(self, name, dims, dtype, view=False):
         """A lazy array for one that a statement has just made."""
+        self.kinds[name] = np.dtype(dtype).name, len(dims)
         own = [d if self.stable(d.length) else Dim(loops.Length(name, k), d.key, d.kind) for k, d in enumerate(dims)]
         return Lazy(own, dtype, lambda index: entry(name, *index), 0, name, view)
 

@@ -15,10 +15,9 @@ from gradscribe.ast_transform.core.kinds import Array, spell
 from gradscribe.ast_transform.requirements import place_of
 from gradscribe.ast_transform.source.diagnose import LaunchError, OutOfMemory, RuleError, TransformError
 from gradscribe.codegen import cache, foreign, helpers
-from gradscribe.codegen.cuda.joined import for_threads
+from gradscribe.codegen.cuda.half import HALF, SINGLE
 from gradscribe.codegen.cuda.module import module_of
-from gradscribe.codegen.cuda.narrow import SINGLE, Widened, is_single
-from gradscribe.codegen.cuda.stored import HALF, stored_short
+from gradscribe.codegen.cuda.narrow import Widened, is_single
 from gradscribe.codegen.cuda.writer import Options
 from gradscribe.codegen.jit_cpu import Compiled, extra_facts, lowered
 from gradscribe.codegen.lowered import UNCOMPILED, compiles
@@ -152,8 +151,8 @@ def compile_function(function, captured=None, options=()):
     """
     options = Options(*options, single=is_single(function, captured or {}))
     widened = Widened(function, captured or {}, options.bfloat16)
-    text, lowering, extra, origins = lowered(widened.function, widened.captured, for_threads,
-                                             widened.narrow if widened.some else None, True)
+    text, lowering, extra, origins = lowered(widened.function, widened.captured, widened.for_threads,
+                                             widened.allocate if widened.some else None, True)
     given = [(p.name, Array(dtype, p.value.fact.dims) if dtype == HALF else p.value.fact) for p, dtype in zip(
         lowering.inputs, widened.given)]
     kinds = []
@@ -163,11 +162,9 @@ def compile_function(function, captured=None, options=()):
                             UNCOMPILED)
         kinds.append((SINGLE if p.dtype == HALF and not p.dims else np.dtype(p.dtype), p.rank))
     results, short = lowering.results, np.dtype(type_of_bfloat16()) if options.bfloat16 else HALF
+    if widened.some:
+        results = widened.results_as(results, short)
     try:
-        if widened.some:
-            text, origins = stored_short(text, origins, widened.function.label, kinds,
-                                         widened.dtypes(results), options.bfloat16)
-            results = widened.results_as(results, short)
         made = module_of(text, origins, widened.function.label, kinds, options)
     except TransformError:
         raise
