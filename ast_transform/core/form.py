@@ -398,9 +398,11 @@ def walk(block: Iterable) -> Iterator:
                 yield from walk(inner)
 
 
-def rebuilt(step, env, inner):
-    """A statement with its own operands replaced by `env` and its blocks by `inner(block)`; targets stay."""
-    sub = substituted
+def rebuilt(step, env, inner, sub=substituted):
+    """A statement with its own operands replaced by `env` and its blocks by `inner(block)`; targets stay.
+
+    sub: gives a value, or an operand, in which variables are replaced.
+    """
     if isinstance(step, Let):
         return Let(step.targets, sub(step.value, env), step.origin)
     if isinstance(step, Effect):
@@ -430,17 +432,17 @@ def without_effects(block):
     return [rebuilt(s, {}, without_effects) for s in block if not isinstance(s, Effect)]
 
 
-def copied(block, env):
-    """A copy of a block with fresh variables for all it defines; `env` is extended with them."""
+def copied(block, env, sub=substituted):
+    """A copy of a block with fresh variables for all it defines; `env` is extended with them; sub: as of `rebuilt`."""
     for v in all_made(block):
         env[v] = v.like()
-    return _renamed(block, env)
+    return _renamed(block, env, sub)
 
 
-def _renamed(block, env):
+def _renamed(block, env, sub):
     out = []
     for step in block:
-        new = rebuilt(step, env, lambda b: _renamed(b, env))
+        new = rebuilt(step, env, lambda b: _renamed(b, env, sub), sub)
         if isinstance(new, Let):
             new.targets = tuple(env.get(t, t) for t in new.targets)
         elif isinstance(new, (For, While)):

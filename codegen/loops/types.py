@@ -49,6 +49,7 @@ from gradscribe.codegen.loops.form import (
 from gradscribe.codegen.straight import CALLED, STRAIGHT
 
 OPEN = Type("open", None)               # of a name of which no assignment has been read yet
+NEW_AXIS = Const(None)
 OF_CONSTANTS = {bool: "bool", int: "int64", float: "float64", complex: "complex128"}
 SIGNED, UNSIGNED = ("int8", "int16", "int32", "int64"), ("uint8", "uint16", "uint32", "uint64")
 WORDS = {"bool_": "bool"}
@@ -57,6 +58,7 @@ DTYPES = (*REAL, "float16", "bool_", "complex128", "complex64", *SIGNED, *UNSIGN
 RESULTS = {"float": "float64", "int": "int64", "bool": "bool", "complex": "complex128", "len": "int64",
            "place": "int64", "meet": "int64", "same": "int64", "ranked": "int64", "ranked_low": "int64",
            "unranked": "float64", "ranked32": "int32", "ranked_low32": "int32", "unranked32": "float32",
+           "single": "float32",
            "np.isnan": "bool",
            **{f"np.{n}": WORDS.get(n, n) for n in DTYPES}}
 OF_NUMBERS = PURE | CHECKS | CALLED | set(STRAIGHT) | {
@@ -274,14 +276,17 @@ def _load(e, types):
     array = type_of(e.array, types)
     if array.rank is None:
         return Type(array.dtype)
-    lost = 0
+    lost = added = 0
     for part in e.index:
         if isinstance(part, Slice):
             continue
-        if isinstance(part, Const) and type(part.value) is not int or type_of(part, types).rank not in (0, None):
+        if part == NEW_AXIS:
+            added += 1
+        elif isinstance(part, Const) and type(part.value) is not int or type_of(part, types).rank not in (0, None):
             return Type(array.dtype)
-        lost += 1
-    return Type(array.dtype, array.rank - lost if array.rank >= len(e.index) else None)
+        else:
+            lost += 1
+    return Type(array.dtype, array.rank - lost + added if array.rank >= len(e.index) - added else None)
 
 
 def _method(e, types):

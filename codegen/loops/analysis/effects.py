@@ -9,7 +9,7 @@
 import numpy as np
 
 from gradscribe.codegen import straight
-from gradscribe.codegen.loops.analysis.summaries import leaves_arguments, is_of_numbers
+from gradscribe.codegen.loops.analysis.summaries import is_of_numbers, leaves_arguments
 from gradscribe.codegen.loops.form import (
     Alloc,
     Attribute,

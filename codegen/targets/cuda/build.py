@@ -15,13 +15,12 @@ from gradscribe.ast_transform.core.kinds import Array, spell
 from gradscribe.ast_transform.requirements import place_of
 from gradscribe.ast_transform.source.diagnose import LaunchError, OutOfMemory, RuleError, TransformError
 from gradscribe.codegen import cache, foreign, helpers
-from gradscribe.codegen.cuda.narrow import SINGLE, Widened, is_single
-from gradscribe.codegen.cuda.stored import HALF, stored_short
 from gradscribe.codegen.jit_cpu import Compiled, extra_facts, lowered_to_loops
 from gradscribe.codegen.loops.pipeline import optimise
 from gradscribe.codegen.lowered import UNCOMPILED, compiles
+from gradscribe.codegen.targets.cuda.half import HALF, SINGLE
 from gradscribe.codegen.targets.cuda.module import Options, module_of
-from gradscribe.codegen.targets.cuda.passes import for_threads
+from gradscribe.codegen.targets.cuda.narrow import Widened, is_single
 from gradscribe.runtime import assembled, device, device_functions, indices, on_device
 from gradscribe.runtime.device_functions import type_of_bfloat16
 from gradscribe.runtime.graphs import Graphed
@@ -152,10 +151,10 @@ def compile_function(function, captured=None, options=()):
     """
     options = Options(*options, single=is_single(function, captured or {}))
     widened = Widened(function, captured or {}, options.bfloat16)
-    lowering, extra = lowered_to_loops(widened.function, widened.captured, widened.narrow if widened.some else None,
+    lowering, extra = lowered_to_loops(widened.function, widened.captured, widened.allocate if widened.some else None,
                                        True)
     function, about = lowering.loops, function.about
-    optimise(function, for_threads)
+    optimise(function, widened.for_threads)
     given = [(p.name, Array(dtype, p.value.fact.dims) if dtype == HALF else p.value.fact) for p, dtype in zip(
         lowering.inputs, widened.given)]
     kinds = []
@@ -164,24 +163,9 @@ def compile_function(function, captured=None, options=()):
             raise RuleError(f"{name} is {spell(p)}, which the device does not hold", place_of(about, name), UNCOMPILED)
         kinds.append((SINGLE if p.dtype == HALF and not p.dims else np.dtype(p.dtype), p.rank))
     results, short = lowering.results, np.dtype(type_of_bfloat16()) if options.bfloat16 else HALF
+    if widened.some:
+        results = widened.results_as(results, short)
     try:
-        if widened.some:
-            import ast
-
-            from gradscribe.codegen.loops.trees import from_tree, printed, to_tree
-            lines = []
-            printed(to_tree(function).body, 1, lines)
-            head = f"def {function.name}({', '.join(function.params)}):"
-            text, origins = "\n".join([head, *(line for line, _ in lines)]) + "\n", [None, *(origin for _, origin in lines)]
-            text, origins = stored_short(text, origins, widened.function.label, kinds,
-                                         widened.dtypes(results), options.bfloat16)
-            results = widened.results_as(results, short)
-            tree = ast.parse(text).body[0]
-            for n in ast.walk(tree):
-                n.origin = origins[n.lineno - 1] if getattr(n, "lineno", 0) else None
-            old = function.types
-            halves = {a.arg: ("float16", r) for a, (d, r) in zip(tree.args.args, kinds) if d == HALF}
-            function = from_tree(tree, dict(old) | halves)
         made = module_of(function, options)
     except TransformError:
         raise

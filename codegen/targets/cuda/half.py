@@ -1,0 +1,236 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Arrays in half precision in the loop form: entries are widened where they are read, rounded where they are stored.
+
+>>> import ast
+>>> from gradscribe.codegen.loops.trees import from_tree, to_tree
+>>> function = from_tree(ast.parse('''def f(x, w):
+...     n = x.shape[0]
+...     total = np.float32(0.0)
+...     z = np.empty((n,), np.float32)
+...     for i in range(n):
+...         z[i] = x[i] * w
+...         total += z[i]
+...     return (total, z)''').body[0], {"x": ("float32", 1), "w": ("float32", 0)})
+
+Before the passes, `allocate_in_half` rounds what is stored, so that a pass that uses it at once uses what was stored;
+`store_in_half`, the last of them, does the rest.
+
+>>> allocate_in_half(function.block, {"z"})
+>>> store_in_half(function, {"x"}, [HALF, HALF])
+>>> print(ast.unparse(to_tree(function)))
+def f(x, w):
+    n = x.shape[0]
+    total = np.float32(0.0)
+    z = np.empty((n,), np.float16)
+    for i in range(n):
+        z[i] = np.float16(np.float32(x[i]) * w)
+        total += np.float32(z[i])
+    return (np.float16(total), z)
+>>> function.types["x"], function.types["z"]
+(Type(dtype='float16', rank=1), Type(dtype='float16', rank=1))
+"""
+import numpy as np
+
+from gradscribe.codegen.loops.analysis.summaries import SHOWING
+from gradscribe.codegen.loops.build import node, quoted
+from gradscribe.codegen.loops.form import (
+    UNKNOWN,
+    Alloc,
+    Attribute,
+    Call,
+    Const,
+    Do,
+    Expr,
+    Function,
+    Items,
+    Let,
+    Load,
+    Method,
+    Name,
+    Op,
+    Return,
+    Select,
+    Store,
+    Unpack,
+    change,
+    children,
+    rebuilt,
+    statements,
+)
+from gradscribe.codegen.loops.types import inferred, type_of
+
+HALF, SINGLE = np.dtype("float16"), np.dtype("float32")
+OF_HALVES = {"np.dot", "product", "np.ascontiguousarray"}       # give arrays in half precision if all they are given are
+WITH_HALVES = {*OF_HALVES, "len"}       # take arrays in half precision, or lists of such
+
+
+def allocate_in_half(block: list, names: set) -> None:
+    """Arrays of these names, made in single precision, are in half: what is stored in them is rounded."""
+    for s in statements(block):
+        if isinstance(s, Alloc) and s.name in names and s.how != "full" and s.dtype == SINGLE.name:
+            s.rest = (node(HALF),)
+        elif isinstance(s, Store) and getattr(s.entry.array, "id", None) in names and not is_cast(s.value, HALF):
+            s.value = quoted("np.float16({})", s.value.args[0] if is_constant(s.value) else s.value)
+
+
+def store_in_half(function: Function, given: set, results: list, widening: str = "np.float32") -> None:
+    """Entries of arrays in half precision are widened where they are read, and rounded where they are stored.
+
+    given: parameters in half precision; results: dtypes of what is returned; widening: the function that widens an
+    entry, `single` where half precision is bfloat16, which is no dtype of Numba's.
+    """
+    _Stored(function, given, results, widening).run()
+
+
+def is_cast(e, dtype):
+    return isinstance(e, Call) and e.function == f"np.{dtype}" and len(e.args) == 1
+
+
+def is_constant(e):
+    """A constant in single precision."""
+    return is_cast(e, SINGLE) and isinstance(e.args[0], Const)
+
+
+def astype(e, dtype):
+    return quoted("{}.astype({})", e, dtype)
+
+
+class _Stored:
+    """set_to: {name: {statement: what it is set to, or what is appended to it}}; half: arrays that may be in half
+    precision, and lists of such; sure: those that are whatever is done.
+    """
+
+    def __init__(self, function, given, results, widening):
+        self.function, self.types, self.given, self.results = function, function.types, given, results
+        self.widening = widening
+
+    def run(self):
+        self.find()
+        for s in self.added_into():
+            if isinstance(s, Alloc):
+                s.rest = (node(SINGLE),)
+            else:
+                s.value = astype(s.value.owner if getattr(s.value, "name", "") == "copy" else s.value, SINGLE)
+        self.find()
+        for s in statements(self.function.block):
+            self.statement(s)
+        known = {n: t._replace(dtype=self.dtype(n, t)) for n, t in self.types.items()}
+        self.function.types = inferred(self.function, known)
+
+    # which arrays are in half precision
+
+    def find(self):
+        self.set_to = {}
+        for s in statements(self.function.block):
+            if isinstance(s, (Let, Alloc)):
+                self.set_to.setdefault(s.name, {})[s] = s.value if isinstance(s, Let) else s
+            elif isinstance(s, Do) and isinstance(s.value, Method) and s.value.name in ("append", "insert"):
+                self.set_to.setdefault(s.value.owner.id, {})[s] = s.value.args[-1]
+        half = self.fixed(self.given, any)
+        self.sure = self.fixed(half, all)
+        self.half = half
+
+    def fixed(self, found, test):
+        """The names that are set to something in half precision, or to nothing else, beginning with some."""
+        self.half = None
+        while found != self.half:
+            self.half = found
+            found = self.given | {n for n, values in self.set_to.items() if self.rank(Name(n)) != 0 and test(
+                map(self.is_half, values.values()))}
+        return found
+
+    def is_half(self, value):
+        """Whether what a name is set to may be an array in half precision."""
+        if isinstance(value, Name):
+            return value.id in self.half
+        if isinstance(value, Alloc):
+            return value.dtype == HALF.name and value.how != "full"
+        if isinstance(value, Call):
+            return value.function in OF_HALVES and all(map(self.is_half, value.args))
+        if self.is_entry(value) or getattr(value, "name", "") in ("astype", "shape", "size"):
+            return False
+        return isinstance(value, (Load, Attribute, Method, Select)) and any(map(self.is_half, children(value)))
+
+    def is_entry(self, e):
+        """A number of an array that has a name."""
+        return isinstance(e, Load) and isinstance(e.array, Name) and self.rank(e) == 0
+
+    def rank(self, e):
+        return type_of(e, self.types).rank
+
+    def added_into(self):
+        """What makes arrays in half precision that are added into: they are single, with all that they show."""
+        names, more = set(), {s.entry.array.id for s in statements(self.function.block) if isinstance(s, Store) and
+                              s.op is not None and isinstance(s.entry.array, Name)} & self.half
+        while more:
+            names |= more
+            more = {b for n in more for v in self.set_to.get(n, {}).values() if (b := self.shown(v))} - names
+        return [s for n in names & self.set_to.keys() for s, v in self.set_to[n].items() if not isinstance(s, Do) and
+                self.is_half(v) and not self.shown(v)]
+
+    def shown(self, value):
+        """The name of the array of which a value is a view, or another name."""
+        while isinstance(value, Load) or isinstance(value, (Attribute, Method)) and value.name in SHOWING:
+            value = value.array if isinstance(value, Load) else value.owner
+        return value.id if isinstance(value, Name) and self.rank(value) != 0 else None
+
+    def dtype(self, name, before):
+        """The dtype of a name from now on."""
+        if name in self.half and before != UNKNOWN:         # no list
+            return HALF.name if name in self.sure else None
+        return SINGLE.name if before.dtype == HALF.name else before.dtype
+
+    # reads and stores
+
+    def statement(self, s):
+        if isinstance(s, Store):
+            s.entry, s.value = rebuilt(s.entry, self.read), self.read(s.value)
+            if self.is_half(s.entry.array) and self.is_entry(s.entry):
+                if s.op is not None:
+                    s.value, s.op = Op(s.op, (self.read(s.entry), s.value)), None
+                s.value = self.stored(s.value)
+        elif isinstance(s, Unpack):
+            s.value = self.read(s.value)
+        elif isinstance(s, Return):
+            values = s.value.items if isinstance(s.value, Items) else (s.value,)
+            s.value = Items(tuple(map(self.result, values, self.results)))
+        else:
+            change(s, self.read)
+
+    def read(self, e: Expr) -> Expr:
+        """A value with entries in half precision widened."""
+        made = rebuilt(e, self.read)
+        if self.is_entry(e) and self.is_half(e.array):
+            return Call(self.widening, (made,))
+        if is_cast(e, HALF):
+            return self.rounded(made)
+        if isinstance(e, Call) and "." not in e.function and e.function not in WITH_HALVES:
+            return Call(e.function, tuple([astype(new, SINGLE) if self.is_half(a) else new for a, new in zip(
+                e.args, made.args)]), made.keywords)
+        return made
+
+    def rounded(self, e):
+        """np.float16(v) as a number in single precision."""
+        value = e.args[0]
+        if isinstance(value, Const):
+            return quoted("np.float32({})", float(np.float16(value.value)))
+        entry = value.args[0] if isinstance(value, Call) and value.function == self.widening else None
+        return value if isinstance(entry, Load) and entry.array.id in self.sure else Call(self.widening, (e,))
+
+    def stored(self, value):
+        """A value as an array in half precision takes it."""
+        while isinstance(value, Call) and value.function in ("np.float16", "np.float32", self.widening) and \
+                not is_constant(value):
+            value = value.args[0]
+        kept = is_constant(value) and self.widening == "np.float32" or self.is_entry(value) and self.is_half(value.array)
+        return value if kept else quoted("np.float16({})", value)
+
+    def result(self, value, dtype):
+        """A value as one of this dtype is returned."""
+        if dtype != HALF:
+            return astype(value, SINGLE) if self.is_half(value) else self.read(value)
+        if self.is_half(value) and (not isinstance(value, Name) or value.id in self.sure):
+            return value
+        if isinstance(value, Name) and self.rank(value) != 0:
+            return astype(value, HALF)
+        return quoted("np.float16({})", value if self.is_entry(value) else self.read(value))
