@@ -6,11 +6,11 @@ import pytest
 from device.batches import BATCHES
 
 import gradscribe as gs
-from gradscribe.codegen.cuda.lists import handed_on
 from gradscribe.codegen.loops.form import Function
 from gradscribe.codegen.loops.trees import block_of, printed, to_statements, with_types
 from gradscribe.codegen.targets.cuda.accumulate import accumulate
 from gradscribe.codegen.targets.cuda.flat_lists import flatten_lists
+from gradscribe.codegen.targets.cuda.list_rows import handed_on
 from gradscribe.runtime import device as backends
 
 
@@ -66,14 +66,14 @@ for b in range(n - 1, -1, -1):
     ("    mine = kept.pop()", "    if b: mine = kept.pop()"),
     ("mine.pop()", "mine.pop(0)\n        again = mine"),            # has another name
     ("    while len", "    print(len(kept))\n    while len"),
+    ("mine.pop()", "mine.pop() * mine.pop()"),                      # which of two is taken first
+    ("mine.pop()", "mine.pop() if b else 0.0"),                     # one or none
     (TEXT, TEXT + "x = kept\n")])
 def test_other_uses_stay(change):
-    import ast
-    assert change[0] in TEXT
-    body = ast.parse(TEXT).body
-    assert len(handed_on(body[1], body, lambda name: name)) == 1
-    body = ast.parse(TEXT.replace(*change)).body
-    assert not handed_on(body[1], body, lambda name: name)
+    def handed(text):
+        function = form_of(text)
+        return handed_on(function.block[1], function.block, function, set())
+    assert change[0] in TEXT and len(handed(TEXT)) == 1 and not handed(TEXT.replace(*change))
 
 
 def test_numbers_of_a_batch():

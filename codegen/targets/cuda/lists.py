@@ -18,8 +18,10 @@ from gradscribe.codegen.loops.form import (
     Function,
     Let,
     ListOf,
+    Logic,
     Method,
     Name,
+    Select,
     Statement,
     While,
     all_blocks,
@@ -64,15 +66,18 @@ def pops_in(s: Statement) -> list[str]:
 
 
 def list_use(use: Use) -> str | None:
-    """What is done with a list: 'append' to it, 'put' into another, 'pop', 'len'; None if it is anything else."""
+    """What is done with a list: 'append' to it, 'put' into another, 'pop', 'len'; None if it is anything else, or if
+    a statement may take several entries, or none.
+    """
     call = use.parent
     if isinstance(call, Call) and call.function == "len":
         return "len"
     found = list_call(call)
     if found == "append" and call.args == (Name(use.name),):
         return "put" if call.owner != Name(use.name) and appended(use.statement)[0] else None
-    once = found == "append" and appended(use.statement)[0] or found == "pop" and not isinstance(
-        use.statement, (For, While))
+    once = found == "append" and appended(use.statement)[0] or found == "pop" and pops_in(use.statement).count(
+        use.name) == 1 and not isinstance(use.statement, (For, While)) and not any(
+        isinstance(e, (Select, Logic)) for e in use.around)
     return found if once else None
 
 
