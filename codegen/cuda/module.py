@@ -49,14 +49,14 @@ def f(x, w):
 import ast
 
 from gradscribe.codegen.cuda.inferred import inferred
-from gradscribe.codegen.cuda.lists import Appended
-from gradscribe.codegen.cuda.private import NotPrivate, Private
 from gradscribe.codegen.cuda.scans import Scans
 from gradscribe.codegen.cuda.segments import Segments
 from gradscribe.codegen.cuda.tidy import named, tidy
 from gradscribe.codegen.cuda.writer import USUAL, Writer
-from gradscribe.codegen.loops.trees import from_tree, to_tree
+from gradscribe.codegen.loops.trees import from_tree, to_tree, with_types
 from gradscribe.codegen.loops.webs import webs_apart
+from gradscribe.codegen.targets.cuda.lists import name_appended
+from gradscribe.codegen.targets.cuda.thread_memory import NotPrivate, Private, privatize
 
 
 def module_of(text, origins, label, kinds, options=USUAL):
@@ -68,31 +68,37 @@ def module_of(text, origins, label, kinds, options=USUAL):
             node.origin = origins[node.lineno - 1] if getattr(node, "lineno", 0) else None
         tidy(tree.body[0])
         named(tree.body[0], lambda text: {n: k.rank for n, k in inferred(text, label, kinds).items()})
-        tree.body[0] = names_apart(tree.body[0])
-        private = Private(tree.body[0], lambda function: inferred(ast.unparse(function), label, kinds), without)
+        tree.body[0], private = with_own_memory(tree.body[0], label, kinds, without)
         try:
-            private.run()
             return Modules(tree, label, kinds, private, options).made()
         except NotPrivate as found:
-            lines = {n.lineno for n in private.loops[found.name]} - without - {0}
-            if not lines:
+            more = {private.numbers[loop] for loop in private.loops[found.name] if loop in private.numbers} - without
+            if not more:
                 raise
-            without |= lines
+            without |= more
 
 
-def names_apart(tree):
-    """A tree in which uses of a name that have nothing to do with each other have names of their own."""
+def with_own_memory(tree, label, kinds, without):
+    """A tree in which uses of a name that have nothing to do with each other have names of their own, and threads have
+    memory of their own, and the Private of it; without: the numbers of loops that are left alone.
+    """
     for node in ast.walk(tree):
         if isinstance(node, ast.stmt):
             node.origin = node.lineno, getattr(node, "origin", None)
     function = from_tree(tree, {})
     webs_apart(function, loops_own=True)
+    function = with_types(function, inferred(ast.unparse(ast.fix_missing_locations(to_tree(function))), label, kinds))
+    private = privatize(function, without)
+    name_appended(function)
     made = to_tree(function)
-    for node in ast.walk(made):
-        if isinstance(node, ast.stmt) and node is not made:
-            node.lineno, node.origin = node.origin
+    nodes = {node.of: node for node in ast.walk(made) if isinstance(node, ast.stmt) and node is not made}
+    for node in nodes.values():
+        node.lineno, node.origin = node.origin or (1, None)
     made.lineno, made.origin = tree.origin
-    return ast.fix_missing_locations(made)
+    return ast.fix_missing_locations(made), Private(
+        {name: nodes[s] for name, s in private.made.items()},
+        {name: [nodes[s] for s in loops] for name, loops in private.loops.items()},
+        {nodes[s]: k for s, k in private.numbers.items()})
 
 
 class Modules:
@@ -103,7 +109,6 @@ class Modules:
         self.options = options
 
     def made(self):
-        Appended().of(self.tree)
         Scans(self.tree.body[0], self.writer().sorting).run()
         if self.options.deterministic:
             Segments(self.tree.body[0], self.writer().sorting).run()

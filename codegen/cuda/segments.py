@@ -41,11 +41,10 @@ import ast
 from typing import NamedTuple
 
 from gradscribe.ast_transform.source.diagnose import TransformError
-from gradscribe.codegen.cuda.aliases import entries
 from gradscribe.codegen.cuda.counting import asked, only
 from gradscribe.codegen.cuda.kernels import copied, enclosed, other
 from gradscribe.codegen.cuda.sorting import is_range
-from gradscribe.codegen.cuda.trees import names_in, parts_of, walk
+from gradscribe.codegen.cuda.trees import entries, names_in, parts_of, walk
 
 BELOW = "Let the loop that adds set no array that it reads: what is added is counted first, by the same loop."
 

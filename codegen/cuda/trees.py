@@ -92,6 +92,11 @@ def parts_of(entry):
     return entry.slice.elts if isinstance(entry.slice, ast.Tuple) else [entry.slice]
 
 
+def entries(node):
+    """The entries of arrays that have names, in a tree."""
+    return [n for n in walk(node) if isinstance(n, ast.Subscript) and isinstance(n.value, ast.Name)]
+
+
 def is_entry(node, rank):
     """One entry, not a view."""
     return len(parts_of(node)) == rank and not any(

@@ -21,10 +21,10 @@ from gradscribe.codegen.cuda.kernels import (
     text_of,
 )
 from gradscribe.codegen.cuda.order import read_before_set
-from gradscribe.codegen.cuda.private import NotPrivate
 from gradscribe.codegen.cuda.sorting import Sorting, list_call
 from gradscribe.codegen.cuda.trees import names_in, walk
 from gradscribe.codegen.cuda.waiting import Waiting, begun, freed, set_in_order, written
+from gradscribe.codegen.targets.cuda.thread_memory import NotPrivate
 
 THREADS = 256                           # of a block
 SHORT = ("bfloat16", "short")

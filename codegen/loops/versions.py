@@ -31,7 +31,7 @@ def f(x):
 """
 import itertools
 
-from gradscribe.codegen.loops.analysis.liveness import UnreadNames
+from gradscribe.codegen.loops.analysis.liveness import Liveness
 from gradscribe.codegen.loops.form import (
     Alloc,
     Attribute,
@@ -159,10 +159,10 @@ def _rename(statement, now):
 
 def without_unread_names(function: Function) -> None:
     """Takes out other names for arrays, `name = array`, that nothing reads afterwards."""
-    unread = UnreadNames(function)
+    unread = Liveness(function.block).unread
 
     def kept(block, needed):
-        found = [s for s in block if s not in unread.gone]
+        found = [s for s in block if s not in unread]
         for s in found:
             for k, inner in enumerate(blocks(s)):
                 inner[:] = kept(inner, not k)

@@ -6,8 +6,23 @@ import pytest
 from device.batches import BATCHES
 
 import gradscribe as gs
-from gradscribe.codegen.cuda.lists import handed_on
+from gradscribe.codegen.loops.form import Function
+from gradscribe.codegen.loops.trees import block_of, printed, to_statements, with_types
+from gradscribe.codegen.targets.cuda.accumulate import accumulate
+from gradscribe.codegen.targets.cuda.flat_lists import flatten_lists
+from gradscribe.codegen.targets.cuda.list_rows import handed_on
 from gradscribe.runtime import device as backends
+
+
+def form_of(text):
+    """The function of x, n and other names that has a text."""
+    return with_types(Function("f", ["x", "n"], {}, block_of(text)), {"x": ("float64", 1), "n": ("int64", 0)})
+
+
+def text_of(function):
+    lines = []
+    printed(to_statements(function.block), 0, lines)
+    return "\n".join(line for line, _ in lines)
 
 
 @pytest.mark.parametrize("name", BATCHES)
@@ -51,14 +66,14 @@ for b in range(n - 1, -1, -1):
     ("    mine = kept.pop()", "    if b: mine = kept.pop()"),
     ("mine.pop()", "mine.pop(0)\n        again = mine"),            # has another name
     ("    while len", "    print(len(kept))\n    while len"),
+    ("mine.pop()", "mine.pop() * mine.pop()"),                      # which of two is taken first
+    ("mine.pop()", "mine.pop() if b else 0.0"),                     # one or none
     (TEXT, TEXT + "x = kept\n")])
 def test_other_uses_stay(change):
-    import ast
-    assert change[0] in TEXT
-    body = ast.parse(TEXT).body
-    assert len(handed_on(body[1], body, lambda name: name)) == 1
-    body = ast.parse(TEXT.replace(*change)).body
-    assert not handed_on(body[1], body, lambda name: name)
+    def handed(text):
+        function = form_of(text)
+        return handed_on(function.block[1], function.block, function, set())
+    assert change[0] in TEXT and len(handed(TEXT)) == 1 and not handed(TEXT.replace(*change))
 
 
 def test_numbers_of_a_batch():
@@ -111,30 +126,32 @@ for b in range(n - 1, -1, -1):
     ("mine = kept.pop()", "mine = kept.pop()\n    mine = other"),
     ("for b in range(n - 1", "more.append(kept)\nfor b in range(n - 1")])
 def test_other_lists_stay_nested(old, new):
-    import ast
-
-    from gradscribe.codegen.cuda.flat import flatten
-
     def changed(text):
-        tree = ast.parse("def f(x, n):\n" + "".join(f"    {line}\n" for line in text.splitlines()))
-        before = ast.unparse(tree)
-        flatten(tree.body[0])
-        return ast.unparse(tree) != before
+        function = form_of(text)
+        before = text_of(function)
+        flatten_lists(function)
+        return text_of(function) != before
     assert old in NESTED and changed(NESTED) and not changed(NESTED.replace(old, new))
 
 
 SUMS = """
-def f(x, n):
-    dw_1 = np.zeros((2,), np.float64)
-    dw = dw_1
-    for b in range(n):
-        while x[b] > 1.0:
-            t = np.empty((2,), np.float64)
-            for i in range(2):
-                t[i] = x[b] + dw[i]
-            dw = t
-    return (dw,)
+dw_1 = np.zeros((2,), np.float64)
+dw = dw_1
+for b in range(n):
+    while x[b] > 1.0:
+        t = np.empty((2,), np.float64)
+        for i in range(2):
+            t[i] = x[b] + dw[i]
+        dw = t
+return (dw,)
 """
+
+
+def accumulated(text):
+    function = form_of(text)
+    accumulate(function)
+    return text_of(function)
+
 
 
 @pytest.mark.parametrize("old, new", [
@@ -142,35 +159,26 @@ def f(x, n):
     ("x[b] + dw[i]", "dw[1] + dw[i]"),
     ("x[b] + dw[i]", "x[b] + dw[1 - i]"),
     ("t[i] =", "t[0] ="),
-    ("            dw = t", "            dw = t\n            u = t"),
-    ("            dw = t", "            u = dw\n            dw = t"),
-    ("            for i", "            y = dw\n            for i"),
+    ("        dw = t", "        dw = t\n        u = t"),
+    ("        dw = t", "        u = dw\n        dw = t"),
+    ("        for i", "        y = dw\n        for i"),
     ("return (dw,)", "return (dw, dw_1)"),
-    ("    dw = dw_1", "    dw = x"),
-    ("            for i in range(2):", "            if b:"),
-    ("np.zeros((2,), np.float64)", "np.zeros((2,), np.float32)")])
+    ("dw = dw_1", "dw = x"),
+    ("        for i in range(2):", "        if b:"),
+    ("np.zeros((2,), np.float64)", "np.zeros((2,), np.float32)"),
+    ("np.zeros((2,)", "np.zeros((3,)"),                             # the last entry would be lost
+    ("range(2)", "range(1)"),
+    ("dw = dw_1", "dw = dw_1\nu = dw"),                              # u is what dw was at first
+    ("dw = dw_1", "u = dw_1[1:]\ndw = dw_1")])
 def test_other_sums_stay(old, new):
-    import ast
-
-    from gradscribe.codegen.cuda.added import in_place
-    tree = ast.parse(SUMS)
-    in_place(tree.body[0])
-    assert "dw_own" in ast.unparse(tree)
+    assert "dw_own" in accumulated(SUMS)
     text = SUMS.replace(old, new)
-    assert text != SUMS
-    tree = ast.parse(text)
-    before = ast.unparse(tree)
-    in_place(tree.body[0])
-    assert ast.unparse(tree) == before
+    assert text != SUMS and accumulated(text) == text_of(form_of(text))
 
 
 @pytest.mark.parametrize("old, new", [
-    ("        while", "        if x[b] == 0: continue\n        while"),
-    ("        while", "        n = n - 1\n        while")])
+    ("    while", "    if x[b] == 0: continue\n    while"),
+    ("    while", "    n = n - 1\n    while")])
 def test_passes_that_may_be_left_out_add_to_one_array(old, new):
-    import ast
-
-    from gradscribe.codegen.cuda.added import in_place
-    tree = ast.parse(SUMS.replace(old, new))
-    in_place(tree.body[0])
-    assert "dw[i] += x[b]" in ast.unparse(tree) and "own" not in ast.unparse(tree)
+    text = accumulated(SUMS.replace(old, new))
+    assert "dw[i] += x[b]" in text and "own" not in text

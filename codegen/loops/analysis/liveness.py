@@ -17,6 +17,7 @@ from gradscribe.codegen.loops.form import (
     JUMPS,
     Alloc,
     Break,
+    Continue,
     For,
     Function,
     If,
@@ -125,38 +126,49 @@ def set_first(block: list) -> set:
     return found
 
 
-class UnreadNames:
-    """The statements `name = other` whose name nothing reads afterwards: `gone`."""
+class Liveness:
+    """after: {statement of a block: the names whose values are read after it}, of names that nothing reads after the
+    block; unread: the statements `name = other` whose name nothing reads afterwards.
 
-    def __init__(self, function: Function):
-        self.left, self.gone = [], set()        # left: what is read after each loop around
-        self.block(function.block, set())
+    >>> from gradscribe.codegen.loops.trees import block_of
+    >>> block = block_of("while x[0] > 1:\\n    t = x\\n    x = s\\n    x[1] = t[1]\\n    y = t")
+    >>> found = Liveness(block)
+    >>> [sorted(found.after[s]) for s in block[0].block], found.unread == {block[0].block[3]}
+    ([['s', 't'], ['s', 't', 'x'], ['s', 'x'], ['s', 'x']], True)
+    """
+
+    def __init__(self, block: list):
+        self.jumps, self.after, self.unread = [], {}, set()     # jumps: what is read after each loop around, and in it
+        self.block(block, frozenset())
 
     def block(self, block, live):
         """The names whose values at the start of a block are read, where `live` are read after it."""
         for s in reversed(block):
+            self.after[s] = live
             live = self.before(s, live)
         return live
 
     def before(self, s, live):
         if isinstance(s, (For, While)):
-            self.left.append(live)
-            live = live | names_of(s)
-            while not (more := self.block(s.block, live)) <= live:
-                live = live | more
-            self.left.pop()
-            return live
+            head = live | names_of(s)
+            while True:                 # what the next pass reads is read after this one
+                self.jumps.append((live, head))
+                more = self.block(s.block, head)
+                self.jumps.pop()
+                if more <= head:
+                    return head
+                head = head | more
         if isinstance(s, If):
             return self.block(s.block, live) | self.block(s.orelse, live) | names_of(s)
-        if isinstance(s, Break):
-            return self.left[-1]
+        if isinstance(s, (Break, Continue)):
+            return self.jumps[-1][isinstance(s, Continue)]
         if isinstance(s, (Return, Raise)):
             return names_of(s)
         if not isinstance(s, (Let, Alloc)):
             return live | names_of(s)
         if isinstance(s, Let) and isinstance(s.value, Name):
             if s.name not in live:
-                self.gone.add(s)
+                self.unread.add(s)
                 return live
-            self.gone.discard(s)
+            self.unread.discard(s)
         return (live - {s.name}) | names_of(s)

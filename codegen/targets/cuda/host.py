@@ -34,7 +34,8 @@ from gradscribe.codegen.loops.form import (
     walk,
 )
 from gradscribe.codegen.targets.cuda.form import Delete
-from gradscribe.codegen.targets.cuda.placement import Placement, list_call
+from gradscribe.codegen.targets.cuda.lists import list_call
+from gradscribe.codegen.targets.cuda.placement import Placement
 
 BUILTIN = set(vars(builtins))
 

@@ -100,10 +100,12 @@ from gradscribe.codegen.loops.webs import webs_apart
 from gradscribe.codegen.targets.cuda.columns import Columns
 from gradscribe.codegen.targets.cuda.form import Kernel, Launch, call, called_in, lines_of, names_in_order
 from gradscribe.codegen.targets.cuda.host import BUILTIN, HostCode, freed
-from gradscribe.codegen.targets.cuda.placement import Nest, Placement, list_call
+from gradscribe.codegen.targets.cuda.lists import list_call, name_appended
+from gradscribe.codegen.targets.cuda.placement import Nest, Placement
 from gradscribe.codegen.targets.cuda.rows import Rows
 from gradscribe.codegen.targets.cuda.scans import in_parallel
 from gradscribe.codegen.targets.cuda.segments import in_one_order
+from gradscribe.codegen.targets.cuda.thread_memory import NotPrivate, privatize
 from gradscribe.codegen.targets.cuda.threads import (
     OF_BLOCKS,
     ThreadCode,
@@ -158,47 +160,34 @@ class Waiting(NamedTuple):
 
 def module_of(function: Function, options: Options = USUAL) -> Made:
     """The module of a function, which is left as it is."""
-    original, without = function, set()
+    without: frozenset = frozenset()    # loops that do not become kernels after all, though their passes looked alone
     while True:
-        function = copy_of(original)
-        tidy(function)
-        named_results(function)
-        webs_apart(function, loops_own=True)
-        function, private, loops, NotPrivate = bridged(function, without)
+        made = copy_of(function)
+        tidy(made)
+        named_results(made)
+        webs_apart(made, loops_own=True)
+        private = privatize(made, without)
         try:
-            in_parallel(function, private)
-            if options.deterministic:
-                in_one_order(function, private)
-            brief = Writer(function, private, frozenset(), options).brief()
-            writer = Writer(function, private, brief, options)
-            made = writer.module()
-            if names_apart(function, writer.imported, set(private)):
-                made = Writer(function, private, brief, options).module()
-            return made
+            return module_with(made, private.made, options)
         except NotPrivate as found:
-            lines = {n.lineno for n in loops[found.name]} - without - {0}
-            if not lines:
+            more = {private.numbers[loop] for loop in private.loops[found.name] if loop in private.numbers} - without
+            if not more:
                 raise
-            without |= lines
+            without |= more
 
 
-def bridged(function, without):
-    import ast
-
-    from gradscribe.codegen.cuda.private import NotPrivate, Private
-    from gradscribe.codegen.loops.form import Alloc
-    from gradscribe.codegen.loops.trees import from_tree, to_tree
-    for k, s in enumerate(statements(function.block)):
-        s.line = k + 2
-    tree = ast.fix_missing_locations(to_tree(function))
-    known = {n: (t.dtype.replace("bool", "bool_") if t.dtype else t.dtype, t.rank) for n, t in function.types.items() if t.rank is not None}
-    private = Private(tree, lambda f: known, without)
-    private.run()
-    from gradscribe.codegen.cuda.lists import Appended
-    Appended().of(tree)
-    made = from_tree(tree, dict(function.types))
-    names = set(private.made)
-    return made, {s.name: s for s in made.block if isinstance(s, Alloc) and s.name in names}, private.loops, NotPrivate
+def module_with(function: Function, private: dict, options: Options) -> Made:
+    """The module of a function whose threads have arrays for themselves, `private`; it is changed."""
+    name_appended(function)
+    in_parallel(function, private)
+    if options.deterministic:
+        in_one_order(function, private)
+    brief = Writer(function, private, frozenset(), options).brief()
+    writer = Writer(function, private, brief, options)
+    made = writer.module()
+    if names_apart(function, writer.imported, set(private)):
+        made = Writer(function, private, brief, options).module()
+    return made
 
 
 def tidy(function: Function) -> None:

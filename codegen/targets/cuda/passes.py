@@ -38,8 +38,6 @@ def f(x, y):
 <BLANKLINE>
 """
 
-from gradscribe.codegen.cuda.added import in_place
-from gradscribe.codegen.cuda.flat import flatten
 from gradscribe.codegen.loops.analysis.arrays import Arrays
 from gradscribe.codegen.loops.contraction import contract
 from gradscribe.codegen.loops.direction import counts_down, upward
@@ -48,9 +46,10 @@ from gradscribe.codegen.loops.fusion import Fusion
 from gradscribe.codegen.loops.rematerialise import rematerialise
 from gradscribe.codegen.loops.scalar_replacement import replace_short_arrays
 from gradscribe.codegen.loops.shapes import is_counted
-from gradscribe.codegen.loops.trees import from_tree, to_tree
 from gradscribe.codegen.loops.versions import named_apart
 from gradscribe.codegen.loops.view_elimination import eliminate_views, fill_in_place
+from gradscribe.codegen.targets.cuda.accumulate import accumulate
+from gradscribe.codegen.targets.cuda.flat_lists import flatten_lists
 from gradscribe.codegen.targets.cuda.order import Order
 
 
@@ -58,8 +57,8 @@ def for_threads(function: Function) -> None:
     """The passes over a function's loops for a device.  Changes it in place."""
     named_apart(function)
     eliminate_views(function)
-    on_tree(function, in_place)
-    on_tree(function, flatten)
+    accumulate(function)
+    flatten_lists(function)
     replace_short_arrays(function, in_passes=True)
     fill_in_place(function)
     upward(function, Arrays(function).own)
@@ -70,14 +69,6 @@ def for_threads(function: Function) -> None:
         joined = Joined(function)
         joined.run()
     contract(function, joined.may_shrink)
-
-
-def on_tree(function, change):
-    """Have a function's tree changed; change: what changes it in place."""
-    tree = to_tree(function)
-    change(tree)
-    made = from_tree(tree, function.types)
-    function.block, function.types = made.block, made.types
 
 
 def upward_where_added(function):

@@ -63,6 +63,7 @@ from gradscribe.codegen.loops.form import (
     walk,
 )
 from gradscribe.codegen.loops.shapes import is_counted
+from gradscribe.codegen.targets.cuda.lists import list_call
 from gradscribe.codegen.targets.cuda.order import Free, Order, leaves, run_by_threads
 
 FEW = 32                                # passes that one thread takes rather than a kernel
@@ -294,12 +295,6 @@ def lists_alike(function: Function) -> list:
         if joined is None:
             return groups
         groups = [g for k, g in enumerate(groups) if k not in joined] + [set().union(*(groups[k] for k in joined))]
-
-
-def list_call(e: Expr) -> str | None:
-    """'append' or 'pop' of such a call of a list's, at its end; else None."""
-    found = isinstance(e, Method) and isinstance(e.owner, Name) and (e.name, len(e.args)) in (("append", 1), ("pop", 0))
-    return e.name if found else None
 
 
 def nested(loops: list, body: list) -> For:

@@ -1,0 +1,237 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Accumulators: arrays that each pass gives themselves and something more are added to where they are.
+
+What a batch shares, the weights of a function of one example, has for adjoint a sum over the examples, and in each over
+the steps of its loops.  The text makes a new array for each term.  Here terms are added in place; where the array is
+short, each pass of the outermost loop has an accumulator of its own, and those of the passes are summed in one order.
+
+>>> import ast
+>>> from gradscribe.codegen.loops.trees import from_tree, to_tree
+>>> tree = ast.parse('''def f(x, n):
+...     dw_1 = np.empty((2,), np.float64)
+...     for i in range(2):
+...         dw_1[i] = 0.0
+...     dw = dw_1
+...     for b in range(n - 1, -1, -1):
+...         while x[b] > 1.0:
+...             x[b] *= 0.5
+...             t = np.empty((2,), np.float64)
+...             for i in range(2):
+...                 t[i] = x[b] * i + dw[i]
+...             dw = t
+...     return (dw,)''')
+>>> function = from_tree(tree.body[0], {"x": ("float64", 1), "n": ("int64", 0)})
+>>> accumulate(function)
+>>> print(ast.unparse(to_tree(function)))
+def f(x, n):
+    dw_1 = np.empty((2,), np.float64)
+    for i in range(2):
+        dw_1[i] = 0.0
+    dw = dw_1
+    dw_parts = np.empty((n, 2), np.float64)
+    for b in range(n - 1, -1, -1):
+        dw_own = np.zeros((2,), np.float64)
+        while x[b] > 1.0:
+            x[b] *= 0.5
+            for i in range(2):
+                dw_own[i] += x[b] * i
+        for k0 in range(2):
+            dw_parts[b, k0] = dw_own[k0]
+    for b in range(n):
+        for k0 in range(2):
+            dw[k0] += dw_parts[b, k0]
+    return (dw,)
+
+Source: R. Allen, K. Kennedy, Optimizing Compilers for Modern Architectures, 2002, section 5.3 (array privatization).
+"""
+import math
+from typing import NamedTuple
+
+from gradscribe.codegen.loops.analysis.arrays import is_place, uses_in
+from gradscribe.codegen.loops.build import entry, statement
+from gradscribe.codegen.loops.form import (
+    Alloc,
+    Break,
+    Call,
+    Const,
+    Continue,
+    Expr,
+    For,
+    Function,
+    If,
+    Let,
+    Load,
+    Name,
+    Op,
+    Return,
+    Statement,
+    Store,
+    Type,
+    While,
+    all_blocks,
+    all_names,
+    holders,
+    names_in,
+    set_by,
+    set_in,
+    statements,
+    unused,
+)
+from gradscribe.codegen.loops.shapes import around, replace_in
+
+MOST = 64                               # entries of an array in a thread's own memory
+ZERO = Const(0)
+
+
+class Term(NamedTuple):
+    """made: the new array's allocation; store: of its entries; name: the statement that gives it the old one's name;
+    first: the allocation of the array that it is at first; loop: the outermost loop around; value: what is added.
+    """
+    made: Alloc
+    store: Store
+    name: Let
+    first: Alloc
+    loop: For | While
+    value: Expr
+
+
+def accumulate(function: Function) -> None:
+    """Changes a function in place."""
+    while (term := _Terms(function).found()) is not None:
+        _put_in_place(function, term)
+
+
+class _Terms:
+    """Looks for a term that may be added in place.  at: {statement: its number in the text}; sets, uses: {name: the
+    statements that set it, its uses}.
+    """
+
+    def __init__(self, function):
+        self.above, self.blocks = holders(function), {s: block for block in all_blocks(function) for s in block}
+        self.at = {s: k for k, s in enumerate(statements(function.block))}
+        self.sets, self.uses = {}, {}
+        for s in self.at:
+            for name in set_by(s):
+                self.sets.setdefault(name, []).append(s)
+            for use in uses_in(s):
+                self.uses.setdefault(use.name, []).append(use)
+
+    def found(self):
+        terms = (self.term(s) for s in self.at if isinstance(s, Let) and isinstance(s.value, Name))
+        return next((term for term in terms if term is not None), None)
+
+    def term(self, alias):
+        """The Term whose sum gets a name by `old = new`, None if it may not be added in place."""
+        old, new, loop = alias.name, alias.value.id, self.outermost(alias)
+        (made, *again), uses = self.sets.get(new, [None]), self.uses[new]
+        store = next((u.statement for u in uses if u.stored), None)
+        if loop is None or again or not isinstance(made, Alloc) or self.blocks[made] is not self.blocks[alias] or len(
+                uses) != 2 or not isinstance(store, Store) or store.op is not None or not self.at[made] < self.at[
+                store] < self.at[alias] or not self.each_once(store, made):
+            return None
+        value = without_term(store.value, Load(Name(old), store.entry.index))
+        inside = [s for s in self.sets[old] if self.outermost(s) is loop]
+        outside = [s for s in self.sets[old] if s not in inside]
+        read = [u for u in self.uses[old] if self.outermost(u.statement) is loop]
+        if value is None or inside != [alias] or len(read) != 1 or len(outside) != 1 or self.outermost(
+                outside[0]) is not None or self.at[outside[0]] > self.at[loop]:
+            return None
+        first = self.first(outside[0])
+        if first is None or (first.dtype, first.shape) != (made.dtype, made.shape) or not all(
+                by_entry(u, first) for u in self.uses[old] if self.at[u.statement] < self.at[loop]):
+            return None
+        return Term(made, store, alias, first, loop, value)
+
+    def first(self, s):
+        """The allocation of what a name is set to, which nothing reads by another name from there on."""
+        if not isinstance(s, Let) or not isinstance(s.value, Name):
+            return s if isinstance(s, Alloc) else None
+        made, *again = self.sets.get(s.value.id, [None])
+        before = [u for u in self.uses[s.value.id] if u.statement is not s]
+        plain = isinstance(made, Alloc) and all(self.at[u.statement] < self.at[s] and by_entry(u, made) for u in before)
+        return made if plain and not again else None
+
+    def outermost(self, s):
+        return next((a for a in reversed([s, *around(s, self.above)]) if isinstance(a, (For, While))), None)
+
+    def each_once(self, store, made):
+        """Whether loops set each entry of an array once."""
+        s, lengths = store, {}
+        while self.blocks[s] is not self.blocks[made]:
+            s = self.above[s]
+            if not isinstance(s, For) or len(s.block) != 1:
+                return False
+            lengths[Name(s.index)] = s.count
+        places = [(p, n) for p, n in zip(store.entry.index, made.shape) if (p, n) != (ZERO, Const(1))]
+        return is_place(store.entry, len(made.shape)) and len(places) == len(lengths) and dict(places) == lengths
+
+
+def by_entry(use, made: Alloc) -> bool:
+    """Whether a use of an array gives it, or a part of it, no second name."""
+    return use.role == "length" or use.role == "entry" and is_place(use.parent, len(made.shape))
+
+
+def without_term(value: Expr, term: Load) -> Expr | None:
+    """What a sum adds to a term, None where a value is no such sum; sums are not rounded to half precision."""
+    if isinstance(value, Call) and value.function == "np.float16":
+        value = value.args[0]
+    if not isinstance(value, Op) or value.op != "+":
+        return None
+    left, right = value.args
+    for one, other in ((left, right), (right, left)):
+        if one == term and term.array.id not in names_in(other):
+            return other
+    for one, other in ((left, right), (right, left)):
+        rest = without_term(one, term)
+        if rest is not None and term.array.id not in names_in(other):
+            return Op("+", (rest, other) if one is left else (other, rest))
+    return None
+
+
+def _put_in_place(function, term):
+    blocks = {s: block for block in all_blocks(function) for s in block}
+    for s in (term.made, term.name):
+        blocks[s].remove(s)
+    name = _each_its_own(function, term, blocks[term.loop]) or term.name.name
+    term.store.entry, term.store.value, term.store.op = entry(name, *term.store.entry.index), term.value, "+"
+
+
+def _each_its_own(function, term, block):
+    """The name of what each pass of the outermost loop adds up for itself, None where that would be long."""
+    loop, old, shape = term.loop, term.name.name, term.first.shape
+    if not isinstance(loop, For) or loop.count is None or not is_short(term.first) or leaves(loop.block) or not any(
+            isinstance(s, While) for s in statements(loop.block)) or names_in(loop.count) & set_in(loop.block):
+        return None
+    taken, count = all_names(function), loop.count
+    own, parts = unused(f"{old}_own", taken), unused(f"{old}_parts", taken)
+    places = [unused(f"k{k}", taken) for k in range(len(shape))]
+    dtype = "float32" if term.first.dtype == "float16" else term.first.dtype
+    function.types |= {own: Type(dtype, len(shape)), parts: Type(dtype, len(shape) + 1),
+                       **dict.fromkeys(places, Type("int64", 0))}
+
+    def each(template, *given):
+        made = statement(template, *given)
+        for place, n in reversed([*zip(places, shape)]):
+            made = For(place, (n,), [made])
+        return made
+    b = loop.index
+    before = statement("{} = np.empty(({}, {*}), {})", parts, count, shape, f"np.{dtype}")
+    begin = statement("{} = np.zeros({}, {})", own, shape, f"np.{dtype}")
+    end = each("{}[{}, {*}] = {}[{*}]", parts, b, places, own, places)
+    after = For(b, (count,), [each("{}[{*}] += {}[{}, {*}]", old, places, parts, b, places)])
+    for s in statements([before, begin, end, after]):
+        s.origin = loop.origin
+    loop.block[:] = [begin, *loop.block, end]
+    replace_in(block, loop, [before, loop, after])
+    return own
+
+
+def is_short(made: Alloc) -> bool:
+    """Whether a thread may have an array in its own memory."""
+    return all(isinstance(n, Const) for n in made.shape) and math.prod(n.value for n in made.shape) <= MOST
+
+
+def leaves(block: list[Statement]) -> bool:
+    """Whether a statement of a block ends the passes of the loop around it."""
+    return any(isinstance(s, (Break, Continue)) or isinstance(s, If) and (leaves(s.block) or leaves(s.orelse))
+               for s in block) or any(isinstance(s, Return) for s in statements(block))

@@ -1,0 +1,384 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Privatization: what a pass of a loop makes for itself is a thread's own.
+
+A batched function with a while loop makes vectors in each pass, gives them other names, and its gradient appends what
+it will want to lists.  Threads have no memory to ask for, so
+
+- an array of a few entries is made once (a kernel has it as `cuda.local.array`), and another name for it is a copy;
+- a row of an array, `v = x[b]`, is written out where its entries are read;
+- a list becomes rows of one array, as list_rows.py has them; how many rows there are a first pass counts, that does
+  nothing else.
+
+>>> from gradscribe.codegen.loops.trees import from_tree
+>>> tree = ast.parse('''def f(a):
+...     x = np.empty((8,), np.float64)
+...     for b in range(8):
+...         saved = []
+...         y = a[b]
+...         while True:
+...             if not y < 9.0:
+...                 break
+...             saved.append(y)
+...             y = y * y
+...         while True:
+...             if not len(saved) > 0:
+...                 break
+...             y += saved.pop()
+...         x[b] = y
+...     return (x,)''')
+>>> function = from_tree(tree.body[0], {"a": ("float64", 1), "y": ("float64", 0)})
+>>> private = privatize(function)
+>>> print(ast.unparse(to_tree(function)))
+def f(a):
+    x = np.empty((8,), np.float64)
+    saved_most = 0
+    for b in range(8):
+        saved_size = 0
+        y = a[b]
+        while True:
+            if not y < 9.0:
+                break
+            saved_size += 1
+            y = y * y
+        saved_most = max(saved_most, saved_size)
+    saved_kept = np.empty((saved_most, 8), np.float64)
+    for b in range(8):
+        saved_size = 0
+        y = a[b]
+        while True:
+            if not y < 9.0:
+                break
+            saved_kept[saved_size, b] = y
+            saved_size += 1
+            y = y * y
+        while True:
+            if not saved_size > 0:
+                break
+            saved_size -= 1
+            y += saved_kept[saved_size, b]
+        x[b] = y
+    return (x,)
+
+Source: P. Tu, D. Padua, Automatic array privatization, 1993.
+"""
+from collections import Counter
+from typing import NamedTuple
+
+from gradscribe.codegen.loops.analysis.aliases import aliases_at
+from gradscribe.codegen.loops.analysis.arrays import families, is_entry, uses_in
+from gradscribe.codegen.loops.analysis.liveness import Liveness
+from gradscribe.codegen.loops.build import entry, quoted, statement
+from gradscribe.codegen.loops.form import (
+    UNKNOWN,
+    Alloc,
+    Call,
+    EmptyList,
+    For,
+    Function,
+    Let,
+    ListOf,
+    Load,
+    Name,
+    Nothing,
+    Store,
+    Type,
+    all_names,
+    blocks,
+    change,
+    copied,
+    expressions,
+    names_in,
+    names_of,
+    rebuilt,
+    set_by,
+    statements,
+    unused,
+    walk,
+)
+from gradscribe.codegen.loops.types import WORDS, type_of
+from gradscribe.codegen.targets.cuda.accumulate import ZERO, is_short
+from gradscribe.codegen.targets.cuda.list_rows import Rows, each_entry, handed_on, in_rows, is_range, near
+from gradscribe.codegen.targets.cuda.lists import appended, is_empty_list, list_call, list_use, pops_in
+from gradscribe.codegen.targets.cuda.order import Order
+
+
+class NotPrivate(Exception):
+    """A loop's passes make something else for themselves; `name`: what a kernel cannot have that was thought to be."""
+
+    def __init__(self, name: str | None = None):
+        super().__init__(name)
+        self.name = name
+
+
+class Private(NamedTuple):
+    """made: {array that threads have for themselves: its allocation}; loops: {such an array: the loops in which passes
+    have it}; numbers: {loop: its number in the text before}.
+    """
+    made: dict[str, Alloc]
+    loops: dict[str, list[For]]
+    numbers: dict[For, int]
+
+
+def privatize(function: Function, without: frozenset = frozenset()) -> Private:
+    """Changes a function in place; without: the numbers of loops that are left alone."""
+    passes = _Passes(function, without)
+    passes.run()
+    return passes.private
+
+
+class _Passes:
+    """turned: loops that go back, with their passes in the other order."""
+
+    def __init__(self, function, without):
+        self.function, self.types, self.taken, self.turned = function, function.types, all_names(function), []
+        loops = [s for s in statements(function.block) if isinstance(s, For)]
+        self.private = Private({}, {}, {loop: k for k, loop in enumerate(loops)})
+        self.left_alone = {loops[k] for k in without}
+
+    def run(self):
+        self.block(self.function.block)
+        made = list(self.private.made.values())
+        self.function.block[:0] = made
+        for back in self.turned:
+            if Order(self.function, self.private.made).free(back) is None:
+                back.range = quoted("range({} - 1, -1, -1)", back.count).args
+
+    def block(self, block):
+        for s in [*block]:
+            wanted = isinstance(s, For) and s not in self.left_alone and self.wanted(s)
+            if wanted and s.downward:
+                s.range = (s.count,)
+                self.turned.append(s)
+            if not (wanted and is_range(s) and self.loop(s, block)):
+                for inner in blocks(s):
+                    self.block(inner)
+
+    def loop(self, loop, block):
+        """Whether what the passes of a loop make has become theirs."""
+        later = handed_on(loop, block, self.function, self.taken)
+        for h in later:
+            h.begin()
+        try:
+            made = _Loop(self, loop)
+        except NotPrivate:
+            for h in later:
+                h.undo()
+            return False
+        before = made.run()
+        at = block.index(loop)
+        block[at:at] = before
+        for h in later:
+            rows = made.lists[h.inner]
+            h.go_on(block, rows.array, rows.shape, rows.dtype)
+            if h.back not in self.turned:
+                self.turned.append(h.back)
+        return True
+
+    def wanted(self, loop):
+        """Whether passes make arrays or lists, or give them names."""
+        return any(isinstance(s, Alloc) or isinstance(s, Let) and isinstance(s.value, (Name, Load)) and self.rank(
+            s.name) or any(isinstance(e, (ListOf, EmptyList)) for whole in expressions(s) for e in walk(whole))
+            for s in statements([loop]))
+
+    def rank(self, name):
+        return self.types.get(name, UNKNOWN).rank
+
+    def fresh(self, name, *kind):
+        made = unused(name, self.taken)
+        self.types[made] = Type(*kind)
+        return made
+
+
+class _Loop:
+    """A loop whose passes make things for themselves.
+
+    own: the names of arrays and lists that it sets; rows: {name of a row: the entry of which it is the beginning};
+    shapes: {short array: (its lengths, the name of its dtype)}; lists: {list: its Rows}.
+    """
+
+    def __init__(self, passes, loop):
+        self.passes, self.loop, self.types = passes, loop, passes.types
+        self.inside, self.rows, self.shapes, self.kinds = list(statements([loop])), {}, {}, {}
+        self.families = None
+        self.stored = Counter(n for s in self.inside for n in set_by(s))
+        self.own = {n for n in self.stored if passes.rank(n) != 0}
+        self.setters = [s for s in self.inside if not self.own.isdisjoint(set_by(s))]
+        self.made_lists = {s.name for s in self.setters if is_empty_list(s)}
+        self.known_here()
+        self.find_rows()
+        self.find_shapes()
+        self.plain_uses()
+        self.values_enough()
+        if self.made_lists:
+            self.counts_alone()
+        self.lists = {name: Rows(passes.fresh(f"{name}_kept", WORDS.get(dtype, dtype), len(shape) + 2), passes.fresh(
+            f"{name}_size", "int64", 0), loop.index, shape, dtype) for name, (shape, dtype) in self.kinds.items()}
+
+    # what there is
+
+    def known_here(self):
+        """Nothing else has the names of what a pass makes, and lists are its own."""
+        function, inside = self.passes.function, set(self.inside)
+        outside = [s for s in statements(function.block) if s not in inside]
+        given = set(function.params).union(*map(names_of, outside), *map(set_by, outside))
+        unless(self.own.isdisjoint(given) and all(isinstance(s, (Let, Alloc)) for s in self.setters))
+        tops = [s.name for s in self.loop.block if is_empty_list(s)]
+        unless(all(self.stored[n] == 1 and n in tops for n in self.made_lists))
+        unless(all(e.owner.id in self.made_lists for s in self.inside for whole in expressions(s) for e in walk(whole)
+                   if list_call(e)))    # a list of what is around the loop grows in the order of its passes
+
+    def find_rows(self):
+        """Rows of arrays from outside."""
+        for s in self.setters:
+            row = s.value if isinstance(s, Let) else None
+            if isinstance(row, Load) and isinstance(row.array, Name) and row.array.id not in self.own:
+                moving = {n for p in row.index for n in names_in(p)} & self.stored.keys() - {self.loop.index}
+                unless(self.stored[s.name] == 1 and not moving and self.is_at_numbers(row)
+                       and row.array.id not in self.stored)
+                self.rows[s.name] = row
+
+    def is_at_numbers(self, e):
+        return is_entry(e, len(e.index)) and all(not type_of(p, self.types).rank for p in e.index)
+
+    def find_shapes(self):
+        """Short arrays, other names for them, and what lists have."""
+        for s in self.setters:
+            if isinstance(s, Alloc):
+                unless(is_short(s) and s.how in ("empty", "zeros"))
+                self.take(self.shapes, s.name, (tuple(n.value for n in s.shape), s.dtype))
+        for _ in range(len(self.setters) + 1):
+            for s in self.setters:
+                if isinstance(s, Let):
+                    self.take(self.shapes, s.name, self.kind_of(s.value))
+            for name, value in filter(any, map(appended, self.inside)):
+                self.take(self.kinds, name, self.kind_of(value))
+        unless(self.made_lists == self.kinds.keys() and
+               self.own == self.shapes.keys() | self.rows.keys() | self.made_lists)
+
+    def take(self, kinds, name, kind):
+        unless(kind is None or kinds.setdefault(name, kind) == kind)
+
+    def kind_of(self, e):
+        """The (shape, dtype) of a short array, () for the shape of a number; None where it is not known yet."""
+        if isinstance(e, Name) and e.id in self.shapes:
+            return self.shapes[e.id]
+        if self.is_row(e):
+            shape, dtype = self.shapes[e.array.id]
+            return shape[len(e.index):], dtype
+        if list_call(e) == "pop":
+            return self.kinds.get(e.owner.id)
+        dtype, rank = type_of(e, self.types)
+        return ((), "bool_" if dtype == "bool" else dtype) if rank == 0 and dtype is not None else None
+
+    def is_row(self, e):
+        """x[k] of a short array that has more axes."""
+        return isinstance(e, Load) and isinstance(e.array, Name) and e.array.id in self.shapes and len(
+            e.index) < len(self.shapes[e.array.id][0]) and self.is_at_numbers(e)
+
+    def plain_uses(self):
+        """Arrays are reached by entry, and get other names; lists are filled, and then emptied."""
+        for use in (u for s in self.inside for u in uses_in(s) if u.name in self.own):
+            named = isinstance(use.statement, Let) and (use.parent or Name(use.name)) is use.statement.value
+            if use.role == "entry":
+                rank = len(self.shapes[use.name][0]) if use.name in self.shapes else self.passes.rank(use.name)
+                unless(is_entry(use.parent, rank) or named and self.is_row(use.parent))
+            elif use.name in self.made_lists:
+                unless(list_use(use) in ("append", "pop", "len"))
+            else:
+                unless(use.role == "value" and (isinstance(use.statement, Let) and not use.around or
+                                                list_use(use) == "put"))
+        emptied = self.loop.block[len(self.forward()):]
+        unless(not any(appended(s)[0] for s in statements(emptied)))
+
+    def forward(self):
+        """The statements before the first that takes from a list."""
+        block = self.loop.block
+        return block[:next((k for k, s in enumerate(block) if any(map(pops_in, statements([s])))), len(block))]
+
+    def outside(self, name):
+        """What stands for an array that is not a pass's own: all that may share memory with it."""
+        if self.families is None:
+            self.families = families(self.passes.function)
+        return "outside", self.families.get(name, name)
+
+    def values_enough(self):
+        """Copies do for other names: what is written by one name is not read by another afterwards."""
+        def key(name):
+            return name if name in self.own else self.outside(name) if self.passes.rank(name) != 0 else None
+        written_out = {name: self.outside(row.array.id) for name, row in self.rows.items()}
+        aliases, live = aliases_at([self.loop], self.types, key), Liveness([self.loop]).after
+        for s in self.inside:
+            if isinstance(s, Store):
+                name = key(s.entry.array.id)
+                others = {other for pair in aliases[s] if name in pair for other in pair if written_out.get(
+                    other, other) != written_out.get(name, name)}
+                unless(others <= self.own - live[s])
+
+    def counts_alone(self):
+        """What a pass puts into lists does not hang on entries from outside that it sets: it can be counted before."""
+        read, written = set(), set()
+        for s in statements(self.forward()):
+            for use in uses_in(s):
+                name = self.rows[use.name].array.id if use.name in self.rows else use.name
+                if name not in self.own and self.passes.rank(name) != 0 and use.role != "length":
+                    unless(not use.stored or s.op is None)
+                    (written if use.stored else read).add(self.outside(name))
+        unless(read.isdisjoint(written))
+
+    # what it becomes
+
+    def run(self):
+        """Changes the loop; gives the statements that stand before it."""
+        loop, passes, forward = self.loop, self.passes, len(self.forward())
+        filling = [k for k, s in enumerate(loop.block[:forward]) if any(appended(i)[0] for i in statements([s]))]
+        parts = [[m for i in in_rows(s, self.lists) for m in self.in_memory(i)] for s in loop.block]
+        loop.block[:] = [s for part in parts for s in part]
+        for name, (shape, dtype) in self.shapes.items():
+            passes.private.made[name], = near(loop, [statement("{} = np.empty({}, {})", name, shape, f"np.{dtype}")])
+        before = []
+        if filling:
+            counting = For(loop.index, loop.range, self.counting([s for part in parts[:filling[-1] + 1] for s in part]))
+            longest = {name: passes.fresh(f"{name}_most", "int64", 0) for name in self.lists}
+            counting.block += near(loop, [statement("{most} = max({most}, {})", self.lists[name].size, most=most)
+                                          for name, most in longest.items()])
+            counting.origin = loop.origin
+            before = [*near(loop, [statement("{} = 0", most) for most in longest.values()]), counting, *near(loop, [
+                statement("{} = np.empty(({}, {*}, {}), {})", rows.array, longest[name], rows.shape, loop.count,
+                          f"np.{rows.dtype}") for name, rows in self.lists.items()])]
+        passes.private.loops.update(dict.fromkeys(self.shapes, [s for s in [*before, loop] if isinstance(s, For)]))
+        return before
+
+    def counting(self, block):
+        """A copy of statements that keeps nothing but in a thread's own memory."""
+        kept = [copied(s) for s in block if not isinstance(s, Store) or s.entry.array.id in self.shapes]
+        for s in kept:
+            for k, inner in enumerate(blocks(s)):
+                inner[:] = self.counting(inner) or [Nothing()][k:]
+        return kept
+
+    def in_memory(self, s):
+        """The statements in the place of one, with arrays in a thread's own memory, and rows written out."""
+        for k, block in enumerate(blocks(s)):
+            block[:] = [m for i in block for m in self.in_memory(i)] or [Nothing()][k:]
+        if isinstance(s, (Let, Alloc)) and s.name in self.rows:
+            return []
+        if isinstance(s, (Let, Alloc)) and s.name in self.shapes:
+            name, (shape, dtype) = s.name, self.shapes[s.name]
+            if isinstance(s, Let):
+                source, first = (s.value, ()) if isinstance(s.value, Name) else (s.value.array, s.value.index)
+                return each_entry(s, shape, lambda at: (entry(name, *at), self.written_out(entry(source, *first, *at))))
+            return each_entry(s, shape, lambda at: (entry(name, *at), Call(f"np.{dtype}", (ZERO,)))) if \
+                s.how == "zeros" else []
+        change(s, self.written_out)
+        return [s]
+
+    def written_out(self, e):
+        e = rebuilt(e, self.written_out)
+        row = self.rows.get(e.array.id) if isinstance(e, Load) and isinstance(e.array, Name) else None
+        return e if row is None else Load(row.array, (*row.index, *e.index))
+
+
+def unless(holds):
+    """Gives a loop up, unless something holds."""
+    if not holds:
+        raise NotPrivate
