@@ -146,8 +146,21 @@ def keep_memory():
 
 
 def lowered(function, captured, passes=for_cpu, change=None, for_threads=False, meet=None, filled=()):
-    """The text of a function for Numba, and the lowering that made it; passes: over its loops; change: of a lowering,
-    before them; for_threads: whether a device's threads will run it; meet, filled: as of compile_function.
+    """The text of a function for Numba, and the lowering that made it; passes: over its loops; meet: as of
+    compile_function; the rest as of in_loops.
+    """
+    lowering, extra = in_loops(function, captured, change, for_threads, filled)
+    if meet is not None:
+        passes = functools.partial(passes, looked_at=lambda loops: meet(equal_in_example(lowering, loops)))
+    text, origins = optimised(lowering.loops, passes)
+    return text, lowering, extra, origins
+
+
+def in_loops(function, captured, change=None, for_threads=False, filled=(), words=False):
+    """The lowering of a function, of which `loops` is the function in the loop form, and the arrays read from outside.
+
+    change: of a lowering, before it has types; for_threads: whether a device's threads will run it; filled: as of
+    compile_function; words: temporaries are called by what they are.
     """
     for p in function.params:
         if isinstance(p.value, Var) and isinstance(p.value.fact, Array) and not compiles(p.value.fact.dtype):
@@ -164,7 +177,7 @@ def lowered(function, captured, passes=for_cpu, change=None, for_threads=False, 
     made = settle(function, RESERVED | {*HELPERS, *CALLS, *foreign.NAMES, *(v.hint for v, _ in outside)})
     renamed = made.notes["renamed"]
     taken = {*HELPERS, *CALLS, *foreign.NAMES} | {v.hint for v, _ in outside}
-    naming = verified(made, coalesce(made, taken, indices_apart=True))
+    naming = verified(made, coalesce(made, taken, indices_apart=True, words=words))
     for v, _ in outside:
         naming.names[v] = v.hint
         renamed[v] = v
@@ -190,10 +203,7 @@ def lowered(function, captured, passes=for_cpu, change=None, for_threads=False, 
     lowering.loops.filled = frozenset(p.name for p in lowering.inputs if isinstance(p.value.fact, Array) and all(
         n.symbol in filled and n.offset >= 0 or n.symbol is None and n.offset > 0
         for n in (d.normal() for d in p.value.fact.dims))) - set_in(lowering.body)
-    if meet is not None:
-        passes = functools.partial(passes, looked_at=lambda loops: meet(equal_in_example(lowering, loops)))
-    text, origins = optimised(lowering.loops, passes)
-    return text, lowering, extra, origins
+    return lowering, extra
 
 
 def equal_in_example(lowering, loops):
