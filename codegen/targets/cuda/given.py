@@ -7,6 +7,8 @@ becomes the given array; where all writes can be made in place, nothing is left 
 
 Source: A. Griewank, A. Walther, Evaluating Derivatives, 2nd edition (2008), 3.2: incremental adjoints, `dx += ...`.
 """
+import functools
+import math
 import operator
 
 import numpy as np
@@ -14,7 +16,6 @@ import numpy as np
 from gradscribe.ast_transform.core.form import (
     ADJOINT,
     Apply,
-    Const,
     Function,
     Let,
     Pack,
@@ -24,17 +25,19 @@ from gradscribe.ast_transform.core.form import (
     walk,
 )
 from gradscribe.ast_transform.core.memory import FRESH
-from gradscribe.ast_transform.core.operations import add_at, put, put_add
-from gradscribe.ast_transform.core.rule import operation
+from gradscribe.ast_transform.core.operations import add_at, astype, put, put_add
+from gradscribe.ast_transform.core.rule import RULES, operation
 from gradscribe.ast_transform.transforms import Vjp
 from gradscribe.codegen.loops.build import quoted
 from gradscribe.codegen.lowered import Lazy, lazily
+
+ADVICE = "Work entry by entry, in loops over ranges."
 
 
 class NoKernel(Exception):
     """What a pullback does that a kernel does not."""
 
-    def __init__(self, reason, advice="Work entry by entry, in loops over ranges."):
+    def __init__(self, reason, advice=ADVICE):
         super().__init__(reason)
         self.advice = advice
 
@@ -65,6 +68,10 @@ class OfKernel(Vjp):
         super().__init__()
         self.outs, self.wanted_places = outs, wanted
 
+    def read(self, reader, base, args, words):
+        reader.instead = keep_precision()
+        return super().read(reader, base, args, words)
+
     def apply(self, engine, function, wrt):
         made = super().apply(engine, function, wrt)
         made.result = Pack("tuple", tuple(made.result.items[k] for k in self.wanted_places.values()))
@@ -86,6 +93,7 @@ class OfKernel(Vjp):
             for leaf in made.beginnings(item, name, seed.value, own) if isinstance(item, Var) else ():
                 if env.setdefault(leaf, given) is not given:
                     raise NoKernel(f"the adjoint of {name} is that of {env[leaf].hint[1:]} as well")
+            env |= {cast: env.get(source, source) for cast, source in reversed(made.casts.items())}
             begun.append(Let((given,), Apply(given_adjoint, (primal,))))
             items.append(item if isinstance(item, Var) else given)
         body = [*begun, *replaced(function.body, env)]
@@ -93,11 +101,18 @@ class OfKernel(Vjp):
                         function.about, function.notes)
 
 
+@functools.cache
+def keep_precision():
+    """Functions of math keep single precision on a device, as NumPy's do: {one of math: the one of NumPy}."""
+    aliases = {f: rule.functions[0] for f, rule in RULES.items() if getattr(f, "__module__", "") == "math"}
+    return {f: u for f, u in aliases.items() if isinstance(u, np.ufunc)} | {math.log: np.log}
+
+
 class Makers:
     """What gives each value of a function."""
 
     def __init__(self, function):
-        self.lets, self.several = {}, {}
+        self.lets, self.several, self.casts = {}, {}, {}
         for step in walk(function.body):
             if isinstance(step, Let):
                 self.lets.update(dict.fromkeys(step.targets, step.value))
@@ -122,6 +137,9 @@ class Makers:
                 waiting += self.several[v]
             elif isinstance(value, Var):
                 waiting.append(value)
+            elif function is astype:
+                self.casts[v] = value.args[0]
+                waiting.append(value.args[0])
             elif function in (put_add, add_at) or function is put and own is not None:
                 waiting.append(value.args[0])
             elif function is operator.getitem and value.args[0] is seed and value.args[1].value == own or \
