@@ -130,9 +130,9 @@ class Adjoint:
         wanted = [n for k, n in enumerate(self.names) if n in floating and (
             self.argnums is None or k in self.argnums or n in thread.written)]
         numbers = {n: len(thread.places) + self.names.index(n) for n in wanted}
-        pullback = OfThread(thread.function, OfKernel(outs, numbers))
+        pullback = OfThread(thread.function, OfKernel(outs, thread.written, numbers))
         args = [tuple(given[self.names.index(n)] for n in outs), *[np.int64(0)] * len(thread.places), *given]
-        adjoint = adjoint_of(*pullback.form(args), thread, kinds, wanted, self.__name__, self.place)
+        adjoint = adjoint_of(functools.partial(pullback.form, args), thread, kinds, wanted, self.__name__, self.place)
         return thread, wanted, adjoint, *bound(adjoint.text, self.backend)
 
     def check(self, args, count, wrt, thread):

@@ -79,7 +79,7 @@ from gradscribe.codegen.targets.cuda.given import ADVICE, NoKernel, given_adjoin
 from gradscribe.codegen.targets.cuda.printing import called_there, device_names, lines
 from gradscribe.codegen.targets.cuda.slicing import backward_slice
 from gradscribe.codegen.targets.cuda.stacks import Stacks
-from gradscribe.codegen.targets.cuda.tidy import call_by, tidy, with_temporaries_inside
+from gradscribe.codegen.targets.cuda.tidy import call_by, shorten, tidy, with_temporaries_inside
 
 MOST = 64                               # entries of an array in a thread's own memory
 GRID = quoted("cuda.grid(1)")
@@ -99,23 +99,25 @@ class Adjoint(NamedTuple):
     plain: bool
 
 
-def adjoint_of(pullback, captured: dict, thread, kinds: dict, wanted: list, label: str, origin) -> Adjoint:
-    """The Adjoint of a kernel from its thread's pullback by OfKernel.
+def adjoint_of(pullback, thread, kinds: dict, wanted: list, label: str, origin) -> Adjoint:
+    """The Adjoint of a kernel.
 
-    captured: the arrays that the thread reads from outside; kinds: {parameter: (dtype, rank)}; wanted: the parameters
-    for which the pullback returns adjoints, in order; origin: the place that errors show.
+    pullback: gives its thread's by OfKernel, and the arrays that this reads from outside; kinds: {parameter: (dtype,
+    rank)}; wanted: the parameters for which the pullback returns adjoints; origin: the place that errors show.
     """
+    refusal = f"{thread.label} has no adjoint that is a kernel"
     try:
-        lowering, extra = in_loops(pullback, captured, for_threads=True, words=True)
-        if extra:
+        form, captured = pullback()
+        if captured:
             raise NoKernel("it reads an array from outside", "Give it to the kernel.")
+        try:
+            lowering, _ = in_loops(form, {}, for_threads=True, words=True)
+        except TransformError as found:
+            raise RuleError(f"{refusal}: {found.message}", found.origin or origin, ADVICE) from None
         with_temporaries_inside(lowering.loops, lowering.temporaries)
         return Writer(lowering.loops, thread, kinds, wanted, label).written()
     except NoKernel as found:
-        raise RuleError(f"{thread.label} has no adjoint that is a kernel: {found}", origin, found.advice) from None
-    except TransformError as found:
-        raise RuleError(f"{thread.label} has no adjoint that is a kernel: {found.message}", found.origin or origin,
-                        ADVICE) from None
+        raise RuleError(f"{refusal}: {found}", origin, found.advice) from None
 
 
 class Writer:
@@ -205,7 +207,7 @@ class Writer:
 
     def check(self):
         """Arrays are reached by their entries; adjoints are added to, and only those of what the kernel writes are read
-        and set, which is not read itself.
+        and set.
         """
         sets = {n for n, is_set in self.thread.written.items() if is_set}
         for s in statements(self.function.block):
@@ -214,12 +216,6 @@ class Writer:
                 if p not in sets and (s.op not in ("+", "-") or p in self.thread.written):
                     raise NoKernel(f"the adjoint of {p} is reached by several threads")
             for e in expressions(s):
-                for name in names_in(e) & self.thread.written.keys():
-                    if not isinstance(e, Length) and any(
-                            isinstance(part, Name) and part.id == name for part in walk(e)):
-                        raise NoKernel(
-                            f"it writes into {name}, and the adjoint needs what was there before",
-                            f"Write to another array than the one that is read, so that {name} stays as it was.")
                 self.check_use(e, isinstance(s, Store) and e is s.entry)
 
     def check_use(self, e, stored=False):
@@ -301,7 +297,7 @@ class Writer:
     def make(self, name, shape, dtype):
         """An array of the thread's own."""
         if self.arrays.setdefault(name, (tuple(shape), dtype)) != (tuple(shape), dtype):
-            raise NoKernel(f"{name} has more than one shape")
+            raise NoKernel("an array of a thread's own has more than one shape")
 
     def each(self, shape, made):
         """A statement for each entry, by loops."""
@@ -375,7 +371,9 @@ class Writer:
                 read |= names_read([s])
         local = [Let(n, quoted("cuda.local.array({}, {})", one_or_items(shape), np.dtype(dtype)))
                  for n, (shape, dtype) in self.arrays.items() if n not in self.buffers and n in read]
-        return Function(label, given, self.types, [*own, *local, *begin, *block])
+        made = Function(label, given, self.types, [*own, *local, *begin, *block])
+        shorten(made)
+        return made
 
     def on_device(self, s):
         """What stands for a statement where several threads may reach an entry."""

@@ -20,17 +20,19 @@ from gradscribe.ast_transform.core.form import (
     Let,
     Pack,
     Var,
+    entry_reads,
     rebuilt,
     substituted,
     walk,
 )
 from gradscribe.ast_transform.core.memory import FRESH
-from gradscribe.ast_transform.core.operations import add_at, astype, put, put_add
+from gradscribe.ast_transform.core.operations import add_at, astype, put, put_add, shape_of, size_of
 from gradscribe.ast_transform.core.rule import RULES, operation
 from gradscribe.ast_transform.transforms import Vjp
 from gradscribe.codegen.loops.build import quoted
 from gradscribe.codegen.lowered import Lazy, lazily
 
+OF_SHAPE = {shape_of, size_of, len, np.shape, np.size, np.ndim, np.zeros_like}
 ADVICE = "Work entry by entry, in loops over ranges."
 
 
@@ -60,13 +62,13 @@ def _given_adjoint(lowering, node):
 class OfKernel(Vjp):
     """The pullback of a thread with adjoints in arrays that are given.
 
-    outs: the parameters that the thread's function returns; wanted: {name: its number} of the parameters that adjoints
-    are wanted for, of which the pullback returns the numbers' adjoints, and the arrays'.
+    outs: the parameters that the thread's function returns; written: those that the kernel writes; wanted: {name: its
+    number} of the parameters that adjoints are wanted for, of which the pullback returns the adjoints.
     """
 
-    def __init__(self, outs: list, wanted: dict):
+    def __init__(self, outs: list, written, wanted: dict):
         super().__init__()
-        self.outs, self.wanted_places = outs, wanted
+        self.outs, self.written, self.wanted_places = outs, written, wanted
 
     def read(self, reader, base, args, words):
         reader.instead = keep_precision()
@@ -81,6 +83,10 @@ class OfKernel(Vjp):
     def in_given_arrays(self, function: Function) -> Function:
         """The finished pullback; raises NoKernel where an adjoint is no row of writes."""
         seed, primals = function.params[0], {p.name: p.value for p in function.params[1:]}
+        for name in self.written:
+            if is_read(primals[name], function.body):
+                raise NoKernel(f"it writes into {name}, and the adjoint needs what was there before",
+                               f"Write to another array than the one that is read, so that {name} stays as it was.")
         made, items = Makers(function), []
         env, begun = {}, []
         for name, item in zip(self.wanted_places, function.result.items, strict=True):
@@ -148,6 +154,12 @@ class Makers:
             else:
                 raise NoKernel(f"the adjoint of {name} is made of whole arrays")
         return found
+
+
+def is_read(var, block):
+    """Whether more is asked of an array than its lengths."""
+    return any(var in set(entry_reads(s)) and not (isinstance(s, Let) and isinstance(s.value, Apply) and
+                                                    s.value.function in OF_SHAPE) for s in walk(block))
 
 
 def replaced(block, env):

@@ -47,15 +47,15 @@ def lines(block: list, level: int = 1, heading=None, around=None) -> list[str]:
 
     Lines of the backward sweep stand under the user's statement, those that are the user's own under none.
     """
-    out = []
+    out, compound = [], [s.origin for s in block if type(s) in BLOCKS]
     for s in block:
-        if s.origin is around:          # it has none of its own
-            pass
+        if s.origin is None or s.origin is around or type(s) not in BLOCKS and any(s.origin is o for o in compound):
+            pass                        # it is a part of another
         elif is_backward(s) and all(is_backward(i) and i.origin.same_statement(s.origin) for i in statements([s])):
             if heading is None or not heading.same_statement(s.origin):
                 heading = s.origin
                 out += [f"{'    ' * level}# {heading.statement}"] * bool(heading.statement)
-        elif s.origin is not None:
+        else:
             heading = None
         out += ["    " * level + line for line in head_of(s)]
         if type(s) in BLOCKS:

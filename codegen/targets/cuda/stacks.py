@@ -161,7 +161,7 @@ class Stacks:
             change(s, self.asked)
             return [s]
         for m in made:
-            m.origin = s.origin
+            m.origin = None if taken else s.origin
             change(m, self.asked)
         return made
 

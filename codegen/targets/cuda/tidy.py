@@ -27,6 +27,7 @@ def f(i, x, y):
             for k in range(x.shape[0] - 1, -1, -1):
                 x[k] = np.float32(0.5 * y[2])
 """
+import itertools
 from collections import Counter
 
 from gradscribe.codegen.loops.analysis.effects import CHECKS
@@ -38,20 +39,23 @@ from gradscribe.codegen.loops.form import (
     Compare,
     Const,
     Do,
+    For,
     Function,
     If,
     Length,
     Let,
-    Logic,
     Name,
     Nothing,
     Op,
     Raise,
+    Store,
+    Update,
     While,
     all_blocks,
     all_names,
     change,
     expressions,
+    names_of,
     rebuilt,
     renamed,
     set_by,
@@ -62,7 +66,7 @@ from gradscribe.codegen.loops.form import (
 from gradscribe.codegen.loops.types import type_of
 
 OPPOSITE = {"<": ">=", ">=": "<", ">": "<=", "<=": ">", "==": "!=", "!=": "=="}
-TRUE = Const(True)
+TRUE, FALSE = Const(True), Const(False)
 
 
 def tidy(function: Function) -> None:
@@ -74,7 +78,15 @@ def tidy(function: Function) -> None:
         change(s, lambda e: renamed(e, lengths))
     function.block = [m for s in function.block for m in _tidied(s, lengths, function.types)]
     taken = all_names(function)
-    call_by(function, {n: unused(n.rstrip("_"), taken) for n in sorted(sets) if n.endswith("_") and n in taken})
+    call_by(function, {n: _numbered(n.rstrip("_"), taken) for n in sorted(sets) if n.endswith("_") and n != "_"})
+
+
+def _numbered(name, taken):
+    """A name that is not taken, with the next number after it if it must."""
+    stem, _, last = name.rpartition("_")
+    if stem and last.isdigit():
+        name = next(n for k in itertools.count(int(last)) if (n := f"{stem}_{k}") not in taken)
+    return unused(name, taken)
 
 
 def _tidied(s, gone, types):
@@ -105,9 +117,8 @@ def _plain(e, types):
         return _opposite(e.args[0], types)
     if isinstance(e, Op) and e.op == "-" and all(isinstance(a, Const) and type(a.value) is int for a in e.args):
         return Const(e.args[0].value - e.args[1].value)
-    if isinstance(e, Logic):
-        return Logic(e.op, tuple([part for i in e.items for part in (
-            i.items if isinstance(i, Logic) and i.op == e.op else (i,))]))
+    if isinstance(e, Call) and e.function == "square":
+        return quoted("{} ** 2", e.args[0])
     return e
 
 
@@ -119,6 +130,69 @@ def _opposite(e, types):
             type_of(i, types).dtype == "int64" for i in e.items)):
         return Compare((OPPOSITE[e.ops[0]],), e.items)
     return quoted("not {}", e)
+
+
+def shorten(function: Function) -> None:
+    """Updates are written as such, loops that a flag ends end with a break, and no arm is empty.
+
+    >>> import ast
+    >>> from gradscribe.codegen.loops.trees import block_of, to_tree
+    >>> function = Function("f", ["x", "y"], {}, block_of('''stop = False
+    ... while not stop:
+    ...     x = y + x
+    ...     if x > 3.0:
+    ...         stop = True
+    ... if y > x:
+    ...     pass
+    ... else:
+    ...     for k in range(3):
+    ...         x = x - y'''))
+    >>> shorten(function)
+    >>> print(ast.unparse(to_tree(function)))
+    def f(x, y):
+        while True:
+            x += y
+            if x > 3.0:
+                break
+        if not y > x:
+            for _ in range(3):
+                x -= y
+    """
+    sets = Counter(n for s in statements(function.block) for n in set_by(s))
+    reads = Counter(n for s in statements(function.block) for n in names_of(s))
+    for s in list(statements(function.block)):
+        if isinstance(s, If) and s.orelse and all(isinstance(i, Nothing) for i in s.block):
+            s.test, s.block, s.orelse = _opposite(s.test, function.types), s.orelse, []
+        if isinstance(s, For) and not reads[s.index]:
+            s.index = "_"
+    for block in all_blocks(function):
+        for s in list(block):
+            if isinstance(s, While):
+                _end_by_break(block, s, sets, reads)
+        block[:] = list(map(_as_update, block))
+
+
+def _end_by_break(block, loop, sets, reads):
+    """while not stop: ... if found: stop = True"""
+    flag, last = loop.test.args[0] if isinstance(loop.test, Op) else None, loop.block[-1]
+    begun = next((s for s in block if isinstance(s, Let) and s.name == getattr(flag, "id", None)), None)
+    if begun is not None and begun.value == FALSE and sets[flag.id] == 2 and reads[flag.id] == 1 and isinstance(
+            last, If) and not last.orelse and len(last.block) == 1 and isinstance(last.block[0], Let) and (
+            last.block[0].name, last.block[0].value) == (flag.id, TRUE):
+        loop.test, last.block = TRUE, [Break()]
+        block.remove(begun)
+
+
+def _as_update(s):
+    place = Name(s.name) if isinstance(s, Let) else s.entry if isinstance(s, Store) and s.op is None else None
+    if place is None or not isinstance(s.value, Op) or s.value.op not in ("+", "-", "*", "/") or len(s.value.args) == 1:
+        return s
+    first, *rest = s.value.args if s.value.args[0] == place or s.value.op in "-/" else reversed(s.value.args)
+    if first != place:
+        return s
+    made = Update(s.name, s.value.op, *rest) if isinstance(s, Let) else Store(place, *rest, s.value.op)
+    made.origin = s.origin
+    return made
 
 
 def with_temporaries_inside(function: Function, temporaries: set) -> None:
