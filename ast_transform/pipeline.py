@@ -95,7 +95,7 @@ class Pipeline:
         inner = Specialiser(self.unroll, self)
         inner.captured, inner.guards, inner.functions, inner.errstate = \
             {}, reader.guards, reader.functions, reader.errstate
-        inner.unrolled_loops = reader.unrolled_loops
+        inner.unrolled_loops, inner.instead = reader.unrolled_loops, reader.instead
         self.being_kept.append(function)
         try:
             made = inner.entry(function, names, list(map(_passed, args)), {}, source.name)

@@ -149,16 +149,18 @@ def lowered(function, captured, passes=for_cpu, meet=None, filled=()):
     """The text of a function for Numba, the lowering that made it, arrays from outside, and where lines come from;
     passes: over its loops; meet, filled: as of compile_function.
     """
-    lowering, extra = lowered_to_loops(function, captured, filled=filled)
+    lowering, extra = in_loops(function, captured, filled=filled)
     if meet is not None:
         passes = functools.partial(passes, looked_at=lambda loops: meet(equal_in_example(lowering, loops)))
     text, origins = optimised(lowering.loops, passes)
     return text, lowering, extra, origins
 
 
-def lowered_to_loops(function, captured, change=None, for_threads=False, filled=()):
-    """The lowering of a function, whose `loops` no pass has seen yet, and the arrays that it reads from outside; change:
-    of the lowering; for_threads: whether a device's threads will run it; filled: as of compile_function.
+def in_loops(function, captured, change=None, for_threads=False, filled=(), words=False):
+    """The lowering of a function, of which `loops` is the function in the loop form, and the arrays read from outside.
+
+    change: of a lowering, before it has types; for_threads: whether a device's threads will run it; filled: as of
+    compile_function; words: temporaries are called by what they are.
     """
     for p in function.params:
         if isinstance(p.value, Var) and isinstance(p.value.fact, Array) and not compiles(p.value.fact.dtype):
@@ -175,7 +177,7 @@ def lowered_to_loops(function, captured, change=None, for_threads=False, filled=
     made = settle(function, RESERVED | {*HELPERS, *CALLS, *foreign.NAMES, *(v.hint for v, _ in outside)})
     renamed = made.notes["renamed"]
     taken = {*HELPERS, *CALLS, *foreign.NAMES} | {v.hint for v, _ in outside}
-    naming = verified(made, coalesce(made, taken, indices_apart=True))
+    naming = verified(made, coalesce(made, taken, indices_apart=True, words=words))
     for v, _ in outside:
         naming.names[v] = v.hint
         renamed[v] = v

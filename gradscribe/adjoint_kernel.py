@@ -9,10 +9,10 @@ import numpy as np
 
 from gradscribe.ast_transform.requirements import place_of
 from gradscribe.ast_transform.source.diagnose import KindError, LanguageError
-from gradscribe.ast_transform.transforms import Vjp
 from gradscribe.codegen import cache
-from gradscribe.codegen.cuda.adjoint import adjoint_of
-from gradscribe.codegen.cuda.one_thread import SAME_FOR_ALL, thread_of
+from gradscribe.codegen.targets.cuda.adjoint import adjoint_of
+from gradscribe.codegen.targets.cuda.given import OfKernel
+from gradscribe.codegen.targets.cuda.thread import SAME_FOR_ALL, thread_of
 from gradscribe.colours import Source
 from gradscribe.frames import public
 from gradscribe.runtime import device
@@ -23,6 +23,12 @@ from gradscribe.transformed import Transformed
 class OfThread(Transformed):
     """The pullback of what one thread does: a kernel is made of it, so what it returns may be what it was given."""
     given_away = False
+
+    def form(self, args):
+        """The finished form for such arguments, and the arrays that it reads from outside."""
+        names = self.parameter_names(len(args))
+        made, pipeline = self.normal_form(names, *self._described(args, {}, names))
+        return made, pipeline.reader.captured
 
 
 class Adjoint:
@@ -120,12 +126,13 @@ class Adjoint:
         length = itertools.count(1009)  # no two lengths are the same, whatever these arrays have
         given = [np.broadcast_to(np.zeros((), dtype), tuple(itertools.islice(length, rank)))[()]
                  for dtype, rank in kinds.values()]
-        cotangents = tuple(g for n, g in zip(self.names, given) if n in thread.written and n in floating)
-        pullback = OfThread(thread.function, Vjp())
-        version = pullback.version_for((cotangents, *[np.int64(0)] * len(thread.places), *given), {})
+        outs = [n for n in thread.written if n in floating]
         wanted = [n for k, n in enumerate(self.names) if n in floating and (
             self.argnums is None or k in self.argnums or n in thread.written)]
-        adjoint = adjoint_of(version.text, thread, kinds, floating, self.__name__, wanted, self.place)
+        numbers = {n: len(thread.places) + self.names.index(n) for n in wanted}
+        pullback = OfThread(thread.function, OfKernel(outs, thread.written, numbers))
+        args = [tuple(given[self.names.index(n)] for n in outs), *[np.int64(0)] * len(thread.places), *given]
+        adjoint = adjoint_of(functools.partial(pullback.form, args), thread, kinds, wanted, self.__name__, self.place)
         return thread, wanted, adjoint, *bound(adjoint.text, self.backend)
 
     def check(self, args, count, wrt, thread):

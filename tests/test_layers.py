@@ -15,8 +15,9 @@ INNER = {"core": 0, "source": 0, "rules": 1, "analysis": 1, "passes": 2, "transf
          "mapping": 4, "pipeline": 5}
 LAZY = {"numba", "llvmlite", "scipy", "IPython", "rich", "pygments", "tqdm", "torch",         # imported when needed
         "mpi4py", "cuda", "numba_cuda_mlir"}
-LAZY_PARTS = {"gradscribe.codegen.jit_cpu", "gradscribe.codegen.targets.cuda.build", "gradscribe.codegen.shared_library",
-              "gradscribe.adjoint_kernel", "gradscribe.display", "gradscribe.magic"}     # the lowering, HTML
+LAZY_PARTS = {"gradscribe.codegen.jit_cpu", "gradscribe.codegen.targets.cuda.build",
+              "gradscribe.codegen.shared_library", "gradscribe.adjoint_kernel", "gradscribe.display",
+              "gradscribe.magic"}       # the lowering, HTML
 ONE_FILE = {"astor": "codegen/emit.py"}                                      # used by one file only
 LICENCE = "# SPDX-License-Identifier: Apache-2.0"
 

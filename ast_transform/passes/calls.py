@@ -270,6 +270,9 @@ class Calls(Inlining, Ufuncs):
         return found
 
     def known_call(self, function, args, words, node):
+        other = self.instead.get(function) if _hashable(function) else None
+        if other is not None and len(args) <= other.nin:
+            function = other
         if any(isinstance(a, (Rows, Grown)) for a in args) and _hashable(function) and (
                 function in SPECIAL or function in RULES) and not takes_lists(function):
             rule = RULES.get(function)

@@ -168,6 +168,7 @@ class Specialiser(Draws, Growing, Edits, Operands, Calls, Methods, Applied, Cont
         self.axes = {}                  # by name: how many examples the axes have that vmap has named
         self.without_rule = None        # a function whose own derivative a batch of it does not have, see vmap/batch.py
         self.arrangements = []          # what is done to the finished function: passes of their own
+        self.instead = {}               # {function: the ufunc that is read where it is called}
 
     # entry
 

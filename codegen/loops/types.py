@@ -65,6 +65,7 @@ OF_NUMBERS = PURE | CHECKS | CALLED | set(STRAIGHT) | {
     "sinc", "integer_power", "round_to", "squared_size", "finite_or", "complex_less", "complex_at_most",
     "complex_maximum", "complex_minimum"}
 ALIKE = {"min", "max", "maximum", "minimum", "fmax", "fmin", "square", "sign", "np.copysign"}   # in the operands' dtype
+CHOICES = ALIKE - {"square", "sign", "np.copysign"}             # which give one of their operands
 ROUNDED = {"np.floor", "np.ceil", "np.trunc", "np.sqrt", "math.sqrt"}
 REAL_PART = {"complex128": "float64", "complex64": "float32"}
 
@@ -244,6 +245,8 @@ def _call(e, types):
     if name in ("abs", "np.abs"):
         return Type(REAL_PART.get(dtypes[0], dtypes[0]), 0)
     if name in ALIKE:
+        if name in CHOICES and len(set(dtypes)) == 1:
+            return Type(dtypes[0], 0)
         dtype = functools.reduce(arithmetic, dtypes) if dtypes else None
         return Type(dtype if len(set(dtypes)) == 1 or dtype in ("float64", "int64") else None, 0)
     head, _, last = name.rpartition(".")

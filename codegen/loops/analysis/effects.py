@@ -63,7 +63,8 @@ class Effects:
     anything else may happen; counts: how often each array is reached by entry.
 
     branches: whether branches and while loops are followed, otherwise they are not known; asks: whether calls that
-    leave their arguments alone are known, or with SHOWN those also that may give them back; raises: whether an error, after which nothing is read, may be raised.
+    leave their arguments alone are known, or with SHOWN those also that may give them back; raises: whether an error,
+    after which nothing is read, may be raised.
     """
 
     def __init__(self, block, branches=False, asks=False, raises=False):

@@ -44,7 +44,8 @@ class Summary(NamedTuple):
     stores: bool = False
 
 
-EVERYTHING = Summary(frozenset(range(100)), True, frozenset(range(100)), True)       # of a function of which nothing is known
+EVERY = frozenset(range(100))
+EVERYTHING = Summary(EVERY, True, EVERY, True)          # of a function of which nothing is known
 
 
 def leaves_arguments(name: str) -> bool:

@@ -15,7 +15,7 @@ from gradscribe.ast_transform.core.kinds import Array, spell
 from gradscribe.ast_transform.requirements import place_of
 from gradscribe.ast_transform.source.diagnose import LaunchError, OutOfMemory, RuleError, TransformError
 from gradscribe.codegen import cache, foreign, helpers
-from gradscribe.codegen.jit_cpu import Compiled, extra_facts, lowered_to_loops
+from gradscribe.codegen.jit_cpu import Compiled, extra_facts, in_loops
 from gradscribe.codegen.loops.pipeline import optimise
 from gradscribe.codegen.lowered import UNCOMPILED, compiles
 from gradscribe.codegen.targets.cuda.half import HALF, SINGLE
@@ -151,7 +151,7 @@ def compile_function(function, captured=None, options=()):
     """
     options = Options(*options, single=is_single(function, captured or {}))
     widened = Widened(function, captured or {}, options.bfloat16)
-    lowering, extra = lowered_to_loops(widened.function, widened.captured, widened.allocate if widened.some else None,
+    lowering, extra = in_loops(widened.function, widened.captured, widened.allocate if widened.some else None,
                                        True)
     function, about = lowering.loops, function.about
     optimise(function, widened.for_threads)

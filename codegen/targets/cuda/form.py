@@ -114,8 +114,8 @@ def names_in_order(block: list) -> list:
 def called_in(block: list) -> set:
     """The functions and modules that statements call, and those that they have values of."""
     parts = [e for s in statements(block) for whole in expressions(s) for e in walk(whole)]
-    return {e.function.partition(".")[0] for e in parts if isinstance(e, Call)} | {
-        e.owner.id for e in parts if isinstance(e, (Attribute, Method)) and isinstance(e.owner, Name) and e.owner.id in MODULES}
+    owners = {e.owner.id for e in parts if isinstance(e, (Attribute, Method)) and isinstance(e.owner, Name)}
+    return {e.function.partition(".")[0] for e in parts if isinstance(e, Call)} | owners & MODULES
 
 
 def call(function: str, *args) -> Expr:

@@ -60,7 +60,7 @@ from gradscribe.codegen.loops.form import (
 from gradscribe.codegen.loops.types import inferred, type_of
 
 HALF, SINGLE = np.dtype("float16"), np.dtype("float32")
-OF_HALVES = {"np.dot", "product", "np.ascontiguousarray"}       # give arrays in half precision if all they are given are
+OF_HALVES = {"np.dot", "product", "np.ascontiguousarray"}       # give arrays in half precision if given such only
 WITH_HALVES = {*OF_HALVES, "len"}       # take arrays in half precision, or lists of such
 
 
@@ -222,7 +222,8 @@ class _Stored:
         while isinstance(value, Call) and value.function in ("np.float16", "np.float32", self.widening) and \
                 not is_constant(value):
             value = value.args[0]
-        kept = is_constant(value) and self.widening == "np.float32" or self.is_entry(value) and self.is_half(value.array)
+        constant = is_constant(value) and self.widening == "np.float32"
+        kept = constant or self.is_entry(value) and self.is_half(value.array)
         return value if kept else quoted("np.float16({})", value)
 
     def result(self, value, dtype):

@@ -215,5 +215,5 @@ def sums(block: list, loops: list, counted: bool, sets: set, atomic: set):
 
 
 def without_order(s: Statement) -> TransformError:
-    return TransformError(f"what is added to {s.entry.array.id} has no order that stays the same: how often a pass adds "
-                          "is not known before the loop", s.origin, BELOW)
+    return TransformError(f"what is added to {s.entry.array.id} has no order that stays the same: how often a pass "
+                          "adds is not known before the loop", s.origin, BELOW)

@@ -9,6 +9,5 @@ def axpy_adjoint(a, x, y, out, da, dx, dy, dout):
         dout_i = dout[i]
         dout[i] = 0.0
         dy[i] += dout_i
-        da_ = dout_i * x[i]
+        cuda.atomic.add(da, 0, dout_i * x[i])
         dx[i] += dout_i * a
-        cuda.atomic.add(da, 0, da_)

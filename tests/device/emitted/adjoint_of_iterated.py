@@ -1,4 +1,4 @@
-from gradscribe.runtime.device import cos, cuda, math
+from gradscribe.runtime.device import cos, cuda, sin
 
 
 @cuda.jit
@@ -7,13 +7,13 @@ def iterated_adjoint(x, out, dx, dout, v_saved):
     v = x[i]
     for i_1 in range(x.shape[0]):
         v_saved[i_1, i] = v
-        v = math.sin(v) * v + 0.1
+        v = sin(v) * v + 0.1
     # out[i] = v
     dv = dout[i]
     dout[i] = 0.0
     for i_1 in range(x.shape[0] - 1, -1, -1):
         v = v_saved[i_1, i]
         # v = math.sin(v) * v + 0.1
-        dv = dv * v * cos(v) + dv * math.sin(v)
+        dv = dv * v * cos(v) + dv * sin(v)
     # v = x[i]
     dx[i] += dv

@@ -1,4 +1,4 @@
-from gradscribe.runtime.device import cuda, math, np
+from gradscribe.runtime.device import cuda, np, sqrt
 
 
 @cuda.jit
@@ -10,20 +10,19 @@ def norms_adjoint(x, out, dx, dout):
         v[k] = x[i, k] + k
     n = 0.0
     for k in range(3):
-        n = n + v[k] * v[k]
+        n += v[k] * v[k]
     # out[i] = math.sqrt(n)
     dout_i = dout[i]
     dout[i] = 0.0
-    dn = dout_i / (2 * math.sqrt(n))
+    dn = dout_i / (2 * sqrt(n))
     # for k in range(3):
-    for at_0 in range(3):
-        dv[at_0] = 0.0
+    for j in range(3):
+        dv[j] = 0.0
     # n += v[k] * v[k]
     prod_dn = 2 * dn
     for k in range(2, -1, -1):
         # n += v[k] * v[k]
         dv[k] += prod_dn * v[k]
-    # for k in range(3):
     for k in range(2, -1, -1):
         # v[k] = x[i, k] + k
         dx[i, k] += dv[k]

@@ -1,4 +1,4 @@
-from gradscribe.runtime.device import cuda, math
+from gradscribe.runtime.device import cuda, sqrt
 
 
 @cuda.jit
@@ -7,14 +7,13 @@ def pairs_adjoint(x, out, dx, dout, d_saved):
     for j in range(x.shape[0]):
         d = 0.1
         for c in range(3):
-            d = d + (x[i, c] - x[j, c]) ** 2
+            d += (x[i, c] - x[j, c]) ** 2
         d_saved[j, i] = d
-    # for j in range(x.shape[0]):
     for j in range(x.shape[0] - 1, -1, -1):
         d = d_saved[j, i]
         dd = 0.0
         for c in range(2, -1, -1):
-            sqrt_d = math.sqrt(d)
+            sqrt_d = sqrt(d)
             prod_d = d * sqrt_d
             # out[i, c] += (x[j, c] - x[i, c]) / (d * math.sqrt(d))
             dx_1 = dout[i, c] / prod_d

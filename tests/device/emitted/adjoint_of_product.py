@@ -8,7 +8,7 @@ def product_adjoint(a, b, out, da, db, dout):
         # out[r, c] = t
         dt = dout[r, c]
         dout[r, c] = 0.0
-        # for k in range(a.shape[1]):
         for k in range(a.shape[1] - 1, -1, -1):
+            # t += a[r, k] * b[k, c]
             cuda.atomic.add(db, (k, c), dt * a[r, k])
             cuda.atomic.add(da, (r, k), dt * b[k, c])

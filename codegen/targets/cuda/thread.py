@@ -10,7 +10,6 @@ the variable of a loop that goes on from there by the size of the grid.
 Source: A. Griewank, A. Walther, Evaluating Derivatives, 2nd edition (2008), 3.3; of a program of independent parts the
 adjoint is the parts' adjoints in any order, as each only adds to what the others add to.
 """
-import ast
 import copy
 from types import FunctionType
 from typing import NamedTuple
@@ -19,10 +18,10 @@ import gast
 import numpy as np
 
 from gradscribe.ast_transform.source.diagnose import LanguageError, RuleError
+from gradscribe.ast_transform.source.live import mark_live
 from gradscribe.ast_transform.source.read import from_tree, read, unwrap
-from gradscribe.codegen.cuda.order import read_before_set
-from gradscribe.codegen.cuda.places import AXES, PLACES, Goes, Places, Returns, unparsed
-from gradscribe.codegen.cuda.trees import walk as walk_plain
+from gradscribe.codegen.loops.form import Let
+from gradscribe.codegen.targets.cuda.places import AXES, PLACES, Goes, Places, Returns, unparsed
 
 SAME_FOR_ALL = ("width", "count", "step")
 ALONE = "An array that threads set belongs to them by an axis: index it with cuda.grid(1), or with the variable of a " \
@@ -33,9 +32,9 @@ class Thread(NamedTuple):
     """A kernel, thread by thread.
 
     label: the kernel's name; function: of one thread; places: its parameters before the kernel's, in order; names: the
-    kernel's parameters; head: the kernel's first lines, which say where a thread is; loops: the texts of loops around
-    what a thread does, from the outside; written: {array: whether its entries are set, not only added to}; axes: {axis
-    of the grid: how it is used}.
+    kernel's parameters; head: the kernel's first statements, which say where a thread is; loops: those around what a
+    thread does, from the outside, both in the loop form; written: {array: whether its entries are set, not only added
+    to}; axes: {axis of the grid: how it is used}; own: the places that are others in each thread.
     """
     label: str
     function: object
@@ -45,6 +44,7 @@ class Thread(NamedTuple):
     loops: list
     written: dict
     axes: dict
+    own: set
 
 
 def thread_of(function, ranks=None, floating=None):
@@ -86,7 +86,7 @@ class Reader:
         needed = {n.id for s in body for n in gast.walk(s) if isinstance(n, gast.Name)}
         given = [n for n in given if n in needed]
         tokens = sorted(left - set(given))
-        head = [*(f"{t} = {places.names[t]}" for t in tokens), *(unparsed(places.before(s)) for s in head)]
+        head = [*(Let(t, places.names[t]) for t in tokens), *map(places.before, head)]
         result = gast.Tuple([gast.Name(n, gast.Load(), None, None) for n in outs], gast.Load())
         Returns(result).visit_all(body)
         body = [*body, gast.Return(result)]
@@ -95,8 +95,10 @@ class Reader:
         tree.args.args = [gast.Name(n, gast.Param(), None, None) for n in [*tokens, *given, *self.names]]
         gast.fix_missing_locations(tree)
         function = from_tree(tree, self.source, {"np": np})
+        of_all = [frozenset([("grid", a)]) for a in self.used] if len(self.used) == 1 else []
+        own = {n for n in [*tokens, *given] if self.belongs(gast.Name(n, gast.Load(), None, None)) in of_all}
         return Thread(tree.name, function, [*tokens, *given], self.names, head,
-                      [unparsed(places.before(loop)) for _, loop in loops], written, self.used)
+                      [places.before(loop) for _, loop in loops], written, self.used, own)
 
     def check_calls(self, body):
         """Arrays are given to functions that only read them."""
@@ -283,10 +285,11 @@ class Reader:
 
     def carried(self, loop):
         """Whether a pass of a loop finds what the one before has left."""
-        inside = [gast.gast_to_ast(copy.deepcopy(s)) for s in loop.body]
-        stored = {n.id for s in inside for n in walk_plain(s) if isinstance(n, ast.Name)
-                  and isinstance(n.ctx, ast.Store)}
-        return bool(stored & read_before_set(inside))
+        alone = copy.copy(self.tree)
+        alone.body, alone.marked = [copy.deepcopy(loop)], None
+        del alone.marked
+        mark_live(alone)
+        return not alone.body[0].live.isdisjoint(self.set_by(loop.body))
 
     def is_index(self, s):
         """A line that says where a thread is, or how long something is."""

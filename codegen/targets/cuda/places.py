@@ -7,6 +7,8 @@ import gast
 import numpy as np
 
 from gradscribe.ast_transform.source.diagnose import LanguageError
+from gradscribe.codegen.loops.build import quoted
+from gradscribe.codegen.loops.trees import statement_of
 
 AXES = "xyz"
 PLACES = {"threadIdx": "thread", "blockIdx": "block", "blockDim": "width", "gridDim": "count"}
@@ -15,15 +17,18 @@ PLACES = {"threadIdx": "thread", "blockIdx": "block", "blockDim": "width", "grid
 class Places(gast.NodeTransformer):
     """cuda.grid(1), cuda.threadIdx.x and their like become names; sums of threads become sums.
 
-    Attributes: names: {name: its text}; used: {axis: the kinds of places that are asked for}.
+    Attributes: names: {name: what it is, in the loop form}; used: {axis: the kinds of places that are asked for}.
     """
 
     def __init__(self, reader):
         self.reader, self.names, self.used, self.first = reader, {}, {}, {}
 
     def before(self, statement):
-        """A statement as the user wrote it."""
-        return self.first.get(id(statement), statement)
+        """A statement as the user wrote it, in the loop form: of a loop, the head."""
+        made = Canonical(self).visit(copy.deepcopy(self.first.get(id(statement), statement)))
+        if isinstance(made, gast.For):
+            made.body = []
+        return statement_of(gast.gast_to_ast(made))
 
     def visit(self, node):
         if isinstance(node, (gast.Assign, gast.For)):
@@ -51,7 +56,7 @@ class Places(gast.NodeTransformer):
         name = f"{kind}_{axis}"
         if name in self.reader.names:
             raise LanguageError(f"a parameter is called {name}", self.reader.source.header(), "Rename it.")
-        self.names[name] = text
+        self.names[name] = quoted(text)
         self.used.setdefault(axis, set()).add(kind)
         return gast.copy_location(gast.Name(name, gast.Load(), None, None), node)
 
@@ -109,6 +114,22 @@ class Places(gast.NodeTransformer):
         return self.generic_visit(node)
 
 
+class Canonical(gast.NodeTransformer):
+    """The module of CUDA by the name that kernels have it by."""
+
+    def __init__(self, places):
+        self.places = places
+
+    def visit_Attribute(self, node):
+        text = self.places.dotted(node)
+        if text is None:
+            return self.generic_visit(node)
+        made = gast.Name("cuda", gast.Load(), None, None)
+        for part in text.split("."):
+            made = gast.Attribute(made, part, gast.Load())
+        return made
+
+
 class Goes(gast.NodeTransformer):
     """To go on with the next pass is the end of this one."""
 
@@ -151,8 +172,4 @@ def located(made, node):
 
 
 def unparsed(node):
-    made = copy.deepcopy(node)
-    if isinstance(made, gast.For):
-        made.body = [gast.Pass()]
-        return ast.unparse(ast.fix_missing_locations(gast.gast_to_ast(made))).splitlines()[0]
-    return ast.unparse(ast.fix_missing_locations(gast.gast_to_ast(made)))
+    return ast.unparse(ast.fix_missing_locations(gast.gast_to_ast(copy.deepcopy(node))))

@@ -1,0 +1,417 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The adjoint of a user's kernel: the pullback of what one thread does, lowered, as a kernel.
+
+- What a thread adds to the adjoint of an array, it adds to the array that is given, at once where others may add too.
+- The adjoint of an array that the kernel writes comes in that array, and goes out as the adjoint of what was there.
+- What is saved for the way back is in the thread's own memory if it is short and its length a number, else in rows of
+  an array with an entry for each thread; of lists, a first kernel says how long they become.
+
+>>> from types import SimpleNamespace
+>>> from gradscribe.codegen.loops.trees import block_of, from_tree
+>>> pullback = from_tree(ast.parse('''def vjp_squares(i, x, out):
+...     dx = given_adjoint(x)
+...     dout = given_adjoint(out)
+...     dt = dout[place(i, out.shape[0])]
+...     dout[place(i, out.shape[0])] = 0.0
+...     dx[place(i, x.shape[0])] += dt * (2 * x[place(i, x.shape[0])])
+...     return (dx, dout)''').body[0], dict.fromkeys(["x", "out", "dx", "dout"], ("float64", 1)) | {"i": ("int64", 0)})
+>>> thread = SimpleNamespace(label="squares", places=["i"], names=["x", "out"], head=block_of("i = cuda.grid(1)"),
+...                          loops=[], written={"out": True}, axes={"x": {"grid"}}, own={"i"})
+>>> kinds = {"x": (np.dtype("f8"), 1), "out": (np.dtype("f8"), 1)}
+>>> print(Writer(pullback, thread, kinds, ["x", "out"], "squares_adjoint").written().text)
+from gradscribe.runtime.device import cuda
+<BLANKLINE>
+<BLANKLINE>
+@cuda.jit
+def squares_adjoint(x, out, dx, dout):
+    i = cuda.grid(1)
+    dt = dout[i]
+    dout[i] = 0.0
+    dx[i] += dt * (2 * x[i])
+<BLANKLINE>
+"""
+import ast
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from gradscribe.ast_transform.source.diagnose import RuleError, TransformError
+from gradscribe.codegen.jit_cpu import in_loops
+from gradscribe.codegen.loops.build import entry, node, quoted, statement
+from gradscribe.codegen.loops.form import (
+    Alloc,
+    Call,
+    Const,
+    Do,
+    For,
+    Function,
+    If,
+    Items,
+    Length,
+    Let,
+    Load,
+    Method,
+    Name,
+    Slice,
+    Store,
+    Type,
+    Unpack,
+    all_blocks,
+    all_names,
+    blocks,
+    change,
+    children,
+    copied,
+    expressions,
+    names_in,
+    names_read,
+    rebuilt,
+    renamed,
+    set_in,
+    statements,
+    unused,
+    walk,
+)
+from gradscribe.codegen.loops.trees import written
+from gradscribe.codegen.loops.view_elimination import eliminate_views
+from gradscribe.codegen.targets.cuda.given import ADVICE, NoKernel, given_adjoint
+from gradscribe.codegen.targets.cuda.printing import called_there, device_names, lines
+from gradscribe.codegen.targets.cuda.slicing import backward_slice
+from gradscribe.codegen.targets.cuda.stacks import Stacks
+from gradscribe.codegen.targets.cuda.tidy import call_by, shorten, tidy, with_temporaries_inside
+
+MOST = 64                               # entries of an array in a thread's own memory
+GRID = quoted("cuda.grid(1)")
+
+
+class Adjoint(NamedTuple):
+    """text: of the module; label: of the kernel; buffers: {what is saved for all threads: (the texts of its lengths in
+    terms of the kernel's parameters and of `sizes`, dtype)}: further parameters, in their order; counting: the label of
+    the kernel that says how long these become, "" where that is known; sizes: the arrays that it sets; plain: whether
+    something is added without atomics.
+    """
+    text: str
+    label: str
+    buffers: dict
+    counting: str
+    sizes: tuple
+    plain: bool
+
+
+def adjoint_of(pullback, thread, kinds: dict, wanted: list, label: str, origin) -> Adjoint:
+    """The Adjoint of a kernel.
+
+    pullback: gives its thread's by OfKernel, and the arrays that this reads from outside; kinds: {parameter: (dtype,
+    rank)}; wanted: the parameters for which the pullback returns adjoints; origin: the place that errors show.
+    """
+    refusal = f"{thread.label} has no adjoint that is a kernel"
+    try:
+        form, captured = pullback()
+        if captured:
+            raise NoKernel("it reads an array from outside", "Give it to the kernel.")
+        try:
+            lowering, _ = in_loops(form, {}, for_threads=True, words=True)
+        except TransformError as found:
+            raise RuleError(f"{refusal}: {found.message}", found.origin or origin, ADVICE) from None
+        with_temporaries_inside(lowering.loops, lowering.temporaries)
+        return Writer(lowering.loops, thread, kinds, wanted, label).written()
+    except NoKernel as found:
+        raise RuleError(f"{refusal}: {found}", origin, found.advice) from None
+
+
+class Writer:
+    """adjoints: {array: the parameter whose adjoint it is}; named: {parameter: its adjoint}; arrays: {array of the
+    thread's own: (its lengths, dtype)}.
+    """
+
+    def __init__(self, function, thread, kinds, wanted, label):
+        self.function, self.thread, self.kinds, self.wanted, self.label = function, thread, kinds, wanted, label
+        self.types, self.adjoints, self.arrays, self.buffers = function.types, {}, {}, {}
+
+    def written(self):
+        function = self.function
+        eliminate_views(function)
+        tidy(function)
+        self.result = function.block.pop().value.items
+        self.take_adjoints()
+        self.taken = {*all_names(function), *self.thread.places, *self.thread.names}
+        self.name_adjoints()
+        for p, value in zip(self.wanted, self.result, strict=True):
+            if not self.kinds[p][1]:
+                self.give_back(value, entry(self.named[p], 0))
+        stacks = Stacks(function, self.fresh)
+        self.find_numbers()
+        for rows, (dtype, shape) in stacks.rows.items():
+            self.arrays[rows] = (Name(stacks.sizes[rows]), *shape), dtype
+        for block in list(all_blocks(function)):
+            block[:] = [m for s in block for m in self.of_arrays(s)]
+        function.block = backward_slice(function.block, set(self.named.values()))
+        left = names_read(function.block)
+        stacks.leave(left)
+        self.arrays = {n: a for n, a in self.arrays.items() if n in left}
+        for name, (shape, dtype) in self.arrays.items():
+            if name in stacks.rows:
+                self.buffers[name] = [stacks.sizes[name], *self.on_host(shape[1:], name)], dtype
+            elif not all(isinstance(n, Const) for n in shape) or math.prod(n.value for n in shape) > MOST:
+                self.buffers[name] = self.on_host(shape, name), dtype
+        self.check()
+        return self.module(stacks)
+
+    def fresh(self, name):
+        return unused(name, self.taken)
+
+    # adjoints
+
+    def take_adjoints(self):
+        for s in list(self.function.block):
+            if isinstance(s, Let) and isinstance(s.value, Call) and s.value.function == given_adjoint.__name__:
+                self.adjoints[s.name] = s.value.args[0].id
+                self.function.block.remove(s)
+        for p, value in zip(self.wanted, self.result, strict=True):
+            if self.kinds[p][1] and (not isinstance(value, Name) or self.adjoints.get(value.id) != p):
+                raise NoKernel(f"the adjoint of {p} is wanted before and after a change")
+
+    def name_adjoints(self):
+        """Names for what is given; where those of numbers are taken in the function, they are others' there."""
+        self.named = {p: n for n, p in self.adjoints.items()}
+        for p in self.wanted:
+            if p not in self.named:
+                name = f"d{p}" if f"d{p}" not in {*self.thread.names, *self.thread.places} else self.fresh(f"d{p}")
+                if name in self.taken:
+                    change_name = {name: self.fresh(f"{name}_")}
+                    call_by(self.function, change_name)
+                    self.result = tuple([renamed(e, change_name) for e in self.result])
+                self.named[p] = name
+                self.taken.add(name)
+                self.types[name] = Type(self.kinds[p][0].name, 1)
+
+    def give_back(self, value, place):
+        """The adjoint of a number is added to the entry that is given for it, in each way through the function."""
+        if isinstance(value, Name):
+            self.added_in(self.function.block, value.id, place)
+        elif not is_zero(value):
+            self.function.block.append(Store(place, value, "+"))
+
+    def added_in(self, block, name, place):
+        k = next((k for k in reversed(range(len(block))) if name in set_in([block[k]])), None)
+        s = None if k is None else block[k]
+        if isinstance(s, If):
+            self.added_in(s.block, name, place)
+            self.added_in(s.orelse, name, place)
+        elif isinstance(s, Let) and (is_zero(s.value) or name not in names_read(self.function.block) and sum(
+                name in names_in(e) for e in self.result) == 1):
+            block[k:k + 1] = [] if is_zero(s.value) else [Store(place, s.value, "+", s.origin)]
+        else:
+            block.insert(0 if k is None else k + 1, Store(place, Name(name), "+", getattr(s, "origin", None)))
+
+    def check(self):
+        """Arrays are reached by their entries; adjoints are added to, and only those of what the kernel writes are read
+        and set.
+        """
+        sets = {n for n, is_set in self.thread.written.items() if is_set}
+        for s in statements(self.function.block):
+            if isinstance(s, Store) and s.entry.array.id in self.adjoints:
+                p = self.adjoints[s.entry.array.id]
+                if p not in sets and (s.op not in ("+", "-") or p in self.thread.written):
+                    raise NoKernel(f"the adjoint of {p} is reached by several threads")
+            for e in expressions(s):
+                self.check_use(e, isinstance(s, Store) and e is s.entry)
+
+    def check_use(self, e, stored=False):
+        if isinstance(e, Load) and isinstance(e.array, Name):
+            p, rank = self.adjoints.get(e.array.id), self.types[e.array.id].rank
+            if p is not None and p not in self.thread.written and not stored:
+                raise NoKernel(f"the adjoint of {p} is read on the way back")
+            if len(e.index) != rank or any(isinstance(i, Slice) for i in e.index):
+                raise NoKernel(f"{self.spelled(e.array.id)} is used as a whole")
+            for i in e.index:
+                self.check_use(i)
+        elif isinstance(e, Name) and self.types.get(e.id, Type(None, 0)).rank:
+            raise NoKernel(f"{self.spelled(e.id)} is used as a whole")
+        else:
+            for part in children(e):
+                self.check_use(part)
+
+    def spelled(self, name):
+        return f"the adjoint of {self.adjoints[name]}" if name in self.adjoints else name
+
+    # arrays of the thread's own
+
+    def find_numbers(self):
+        """What whole numbers are that are set once and hang on lengths and parameters alone: the host knows them."""
+        sets = [n for s in statements(self.function.block) for n in set_in([s]) if not blocks(s)]
+        self.numbers = {}
+        for s in statements(self.function.block):
+            if isinstance(s, Let) and sets.count(s.name) == 1 and self.types[s.name] == Type("int64", 0):
+                value = renamed(s.value, self.numbers)
+                if self.is_known(value):
+                    self.numbers[s.name] = value
+
+    def is_known(self, e):
+        """Whether a number hangs on the kernel's parameters alone."""
+        if isinstance(e, Length):
+            return e.array in self.thread.names
+        if isinstance(e, Name):
+            return e.id in self.thread.names and e.id not in self.thread.written
+        return not isinstance(e, (Load, Method)) and (not isinstance(e, Call) or e.function in (
+            "len", "range", "min", "max")) and all(map(self.is_known, children(e)))
+
+    def on_host(self, lengths, name):
+        """The texts of lengths in terms of the kernel's parameters."""
+        known = [renamed(n, self.numbers) for n in lengths]
+        if not all(map(self.is_known, known)):
+            raise NoKernel(f"how much is saved in {name} hangs on the thread",
+                           "Use loops whose lengths are numbers, or hang on the kernel's parameters.")
+        return [ast.unparse(written(n)) for n in known]
+
+    def of_arrays(self, s):
+        """What stands for a statement where it has to do with arrays as a whole: loops over their entries."""
+        made = [s]
+        value = getattr(s, "value", None)
+        if isinstance(value, Method) and value.name == "copy" and not value.args:
+            value = value.owner
+        if isinstance(s, Alloc):
+            self.make(s.name, s.shape, s.dtype)
+            fill = {"empty": None, "zeros": node(0.0), "ones": node(1.0)}.get(s.how, s.rest[0] if s.rest else None)
+            made = [] if fill is None else self.each(s.shape, lambda index: Store(entry(s.name, *index), fill))
+        elif isinstance(s, Let) and isinstance(value, Name) and value.id in self.arrays:
+            self.make(s.name, *self.arrays[value.id])
+            made = self.each(self.arrays[s.name][0], lambda index: Store(entry(s.name, *index), entry(value, *index)))
+        elif isinstance(s, Let) and self.is_row(value):
+            row = self.arrays[value.array.id]
+            self.make(s.name, row[0][len(value.index):], row[1])
+            made = self.each(self.arrays[s.name][0], lambda index: Store(
+                entry(s.name, *index), entry(value.array, *value.index, *index)))
+        elif isinstance(s, Store) and self.is_row(s.entry) and isinstance(value, Name) and value.id in self.arrays:
+            made = self.each(self.arrays[value.id][0], lambda index: Store(
+                entry(s.entry.array, *s.entry.index, *index), entry(value, *index)))
+        for m in statements(made if made != [s] else []):
+            m.origin = s.origin
+        return made
+
+    def is_row(self, e):
+        return isinstance(e, Load) and isinstance(e.array, Name) and e.array.id in self.arrays and len(e.index) < len(
+            self.arrays[e.array.id][0]) and not any(isinstance(i, Slice) for i in e.index)
+
+    def make(self, name, shape, dtype):
+        """An array of the thread's own."""
+        if self.arrays.setdefault(name, (tuple(shape), dtype)) != (tuple(shape), dtype):
+            raise NoKernel("an array of a thread's own has more than one shape")
+
+    def each(self, shape, made):
+        """A statement for each entry, by loops."""
+        names = [self.fresh(f"at_{k}") for k in range(len(shape))]
+        self.types.update(dict.fromkeys(names, Type("int64", 0)))
+        block = [made(list(map(Name, names)))]
+        for name, n in zip(reversed(names), reversed(shape)):
+            block = [For(name, (n,), block)]
+        self.taken -= set(names)
+        return block
+
+    # the module
+
+    def module(self, stacks):
+        function, count = self.function, []
+        self.find_atomics()
+        sizes = tuple(stacks.sizes.values())
+        if sizes:
+            count = backward_slice(stacks.before_taking(list(map(copied, function.block))), set(sizes))
+            self.types.update(dict.fromkeys(sizes, Type("int64", 1)))
+        given = [self.named[p] for p in self.wanted]
+        given = [*self.thread.names, *given, *self.buffers]
+        kernels = [self.kernel(self.label, given, self.buffers, function.block, ())]
+        if sizes:
+            kernels.append(self.kernel(f"{self.label}_sizes", [*self.thread.names, *sizes], sizes, count, sizes))
+        text = []
+        used = {"cuda"}
+        for kernel in kernels:
+            used |= device_names(kernel.block)
+            text += ["", "", "@cuda.jit", f"def {kernel.name}({', '.join(kernel.params)}):", *lines(kernel.block)]
+        head = f"from gradscribe.runtime.device import {', '.join(sorted(used))}"
+        return Adjoint("\n".join([head, *text]) + "\n", self.label, self.buffers, kernels[1].name if sizes else "",
+                       sizes, self.plain)
+
+    def find_atomics(self):
+        """Which adjoints several threads may add to: those without the thread's own place on an axis of all entries."""
+        reached = {}
+        for s in statements(self.function.block):
+            for e in expressions(s):
+                for part in walk(e):
+                    if isinstance(part, Load) and part.array.id in self.named.values():
+                        reached.setdefault(part.array.id, []).append(part.index)
+        apart = {n for n, indices in reached.items() if self.thread.written.get(self.adjoints.get(n)) or any(
+            len(set(on_axis)) == 1 and getattr(on_axis[0], "id", None) in self.thread.own for on_axis in zip(*indices))}
+        self.atomic = reached.keys() - apart
+        self.plain = bool(apart)
+
+    def kernel(self, label, given, columns, block, zeros):
+        """A kernel's function; columns: its arrays that have an entry for each thread, the last axis; zeros: those that
+        begin with 0.
+        """
+        thread, block = self.thread, [m for s in block for m in self.on_device(s)]
+        head = list(map(copied, thread.head))
+        if columns:
+            place = next((s.name for s in head if isinstance(s, Let) and s.value == GRID), None)
+            begin = []
+            if place is None:
+                place = self.fresh("thread")
+                begin = self.place_of_thread(place)
+            for s in statements(block):
+                change(s, lambda e: in_column(e, columns, place))
+            begin += [statement("{} = 0", entry(n, 0, place)) for n in zeros]
+        else:
+            begin = []
+        for loop in reversed(thread.loops):
+            block = [For(loop.index, loop.range, block)]
+        read, own = names_read([*begin, *block]), []
+        for s in reversed(head):
+            if set_in([s]) & read:
+                own.insert(0, s)
+                read |= names_read([s])
+        local = [Let(n, quoted("cuda.local.array({}, {})", one_or_items(shape), np.dtype(dtype)))
+                 for n, (shape, dtype) in self.arrays.items() if n not in self.buffers and n in read]
+        made = Function(label, given, self.types, [*own, *local, *begin, *block])
+        shorten(made)
+        return made
+
+    def on_device(self, s):
+        """What stands for a statement where several threads may reach an entry."""
+        for name in ("block", "orelse"):
+            if hasattr(s, name):
+                setattr(s, name, [m for inner in getattr(s, name) for m in self.on_device(inner)])
+        change(s, called_there)
+        if isinstance(s, Store) and s.entry.array.id in self.atomic:
+            value = s.value if s.op == "+" else quoted("-{}", s.value)
+            made = Do(quoted("cuda.atomic.add({}, {}, {})", s.entry.array, one_or_items(s.entry.index), value))
+            made.origin = s.origin
+            return [made]
+        return [s]
+
+    def place_of_thread(self, place):
+        """Which thread of all this is."""
+        count = max("xyz".index(a) for a in self.thread.axes) + 1
+        if count == 1:
+            return [Let(place, GRID)]
+        names = [self.fresh(f"{place}_{a}") for a in "xyz"[:count]]
+        at = node(names[-1])
+        for name, axis in reversed(list(zip(names[:-1], "xyz"))):
+            at = quoted("{name} + cuda.gridDim.{axis} * cuda.blockDim.{axis} * {at}", name=name, axis=axis, at=at)
+        return [Unpack(Items(tuple(map(Name, names))), quoted("cuda.grid({})", count)), Let(place, at)]
+
+
+def one_or_items(parts):
+    return parts[0] if len(parts) == 1 else Items(tuple(parts))
+
+
+def is_zero(e):
+    """0.0 and its kin of other dtypes."""
+    while isinstance(e, Call) and len(e.args) == 1 and e.function.startswith("np.float"):
+        e = e.args[0]
+    return isinstance(e, Const) and e.value == 0 and type(e.value) is not bool
+
+
+def in_column(e, columns, place):
+    """An expression in which entries of some arrays are those of a thread."""
+    e = rebuilt(e, lambda part: in_column(part, columns, place))
+    return Load(e.array, (*e.index, Name(place))) if isinstance(e, Load) and e.array.id in columns else e

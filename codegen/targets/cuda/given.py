@@ -1,0 +1,168 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The adjoints of arrays in arrays that are given, before the pullback is lowered.
+
+The pullback of what one thread does gives back a new array for each adjoint: zeros, or what it was given, after writes.
+A kernel has the array from who launches it, and writes into that.  So the value that such a row of writes begins with
+becomes the given array; where all writes can be made in place, nothing is left that goes over a whole array.
+
+Source: A. Griewank, A. Walther, Evaluating Derivatives, 2nd edition (2008), 3.2: incremental adjoints, `dx += ...`.
+"""
+import functools
+import math
+import operator
+
+import numpy as np
+
+from gradscribe.ast_transform.core.form import (
+    ADJOINT,
+    Apply,
+    Function,
+    Let,
+    Pack,
+    Var,
+    entry_reads,
+    rebuilt,
+    substituted,
+    walk,
+)
+from gradscribe.ast_transform.core.memory import FRESH
+from gradscribe.ast_transform.core.operations import add_at, astype, put, put_add, shape_of, size_of
+from gradscribe.ast_transform.core.rule import RULES, operation
+from gradscribe.ast_transform.transforms import Vjp
+from gradscribe.codegen.loops.build import quoted
+from gradscribe.codegen.lowered import Lazy, lazily
+
+OF_SHAPE = {shape_of, size_of, len, np.shape, np.size, np.ndim, np.zeros_like}
+ADVICE = "Work entry by entry, in loops over ranges."
+
+
+class NoKernel(Exception):
+    """What a pullback does that a kernel does not."""
+
+    def __init__(self, reason, advice=ADVICE):
+        super().__init__(reason)
+        self.advice = advice
+
+
+def given_adjoint(x):
+    """The array that a kernel is given for the adjoint of x: what is added to it comes on top of what it holds."""
+    return np.array(x)
+
+
+operation(given_adjoint, memory=FRESH)
+
+
+@lazily(given_adjoint)
+def _given_adjoint(lowering, node):
+    x = lowering.lazy(node.args[0])
+    return Lazy(x.dims, x.dtype, lambda index: quoted("{}[{*}]", name, index), 0,
+                name := lowering.result("given", "given_adjoint({})", x.name))
+
+
+class OfKernel(Vjp):
+    """The pullback of a thread with adjoints in arrays that are given.
+
+    outs: the parameters that the thread's function returns; written: those that the kernel writes; wanted: {name: its
+    number} of the parameters that adjoints are wanted for, of which the pullback returns the adjoints.
+    """
+
+    def __init__(self, outs: list, written, wanted: dict):
+        super().__init__()
+        self.outs, self.written, self.wanted_places = outs, written, wanted
+
+    def read(self, reader, base, args, words):
+        reader.instead = keep_precision()
+        return super().read(reader, base, args, words)
+
+    def apply(self, engine, function, wrt):
+        made = super().apply(engine, function, wrt)
+        made.result = Pack("tuple", tuple(made.result.items[k] for k in self.wanted_places.values()))
+        engine.reader.arrangements = [self.in_given_arrays]
+        return made
+
+    def in_given_arrays(self, function: Function) -> Function:
+        """The finished pullback; raises NoKernel where an adjoint is no row of writes."""
+        seed, primals = function.params[0], {p.name: p.value for p in function.params[1:]}
+        for name in self.written:
+            if is_read(primals[name], function.body):
+                raise NoKernel(f"it writes into {name}, and the adjoint needs what was there before",
+                               f"Write to another array than the one that is read, so that {name} stays as it was.")
+        made, items = Makers(function), []
+        env, begun = {}, []
+        for name, item in zip(self.wanted_places, function.result.items, strict=True):
+            primal = primals[name]
+            if not primal.fact.dims:
+                items.append(item)
+                continue
+            given = Var(f"d{name}", primal.fact, ADJOINT)
+            own = self.outs.index(name) if name in self.outs else None
+            for leaf in made.beginnings(item, name, seed.value, own) if isinstance(item, Var) else ():
+                if env.setdefault(leaf, given) is not given:
+                    raise NoKernel(f"the adjoint of {name} is that of {env[leaf].hint[1:]} as well")
+            env |= {cast: env.get(source, source) for cast, source in reversed(made.casts.items())}
+            begun.append(Let((given,), Apply(given_adjoint, (primal,))))
+            items.append(item if isinstance(item, Var) else given)
+        body = [*begun, *replaced(function.body, env)]
+        return Function(function.label, function.params[1:], body, substituted(Pack("tuple", tuple(items)), env),
+                        function.about, function.notes)
+
+
+@functools.cache
+def keep_precision():
+    """Functions of math keep single precision on a device, as NumPy's do: {one of math: the one of NumPy}."""
+    aliases = {f: rule.functions[0] for f, rule in RULES.items() if getattr(f, "__module__", "") == "math"}
+    return {f: u for f, u in aliases.items() if isinstance(u, np.ufunc)} | {math.log: np.log}
+
+
+class Makers:
+    """What gives each value of a function."""
+
+    def __init__(self, function):
+        self.lets, self.several, self.casts = {}, {}, {}
+        for step in walk(function.body):
+            if isinstance(step, Let):
+                self.lets.update(dict.fromkeys(step.targets, step.value))
+            for c in getattr(step, "carries", ()):
+                self.several[c.inner] = self.several[c.outer] = (c.init, c.next)
+            for j in getattr(step, "joins", ()):
+                self.several[j.var] = (j.then, j.orelse)
+
+    def beginnings(self, item, name, seed, own):
+        """The values that an adjoint is before the first write: zeros, or the one that is given to the pullback as the
+        part `own` of its seed.
+        """
+        found, seen, waiting = [], set(), [item]
+        while waiting:
+            v = waiting.pop()
+            if v in seen:
+                continue
+            seen.add(v)
+            value = self.lets.get(v)
+            function = value.function if isinstance(value, Apply) else None
+            if v in self.several:
+                waiting += self.several[v]
+            elif isinstance(value, Var):
+                waiting.append(value)
+            elif function is astype:
+                self.casts[v] = value.args[0]
+                waiting.append(value.args[0])
+            elif function in (put_add, add_at) or function is put and own is not None:
+                waiting.append(value.args[0])
+            elif function is operator.getitem and value.args[0] is seed and value.args[1].value == own or \
+                    function in (np.zeros_like, np.zeros) and own is None:
+                found.append(v)
+            else:
+                raise NoKernel(f"the adjoint of {name} is made of whole arrays")
+        return found
+
+
+def is_read(var, block):
+    """Whether more is asked of an array than its lengths."""
+    return any(var in set(entry_reads(s)) and not (isinstance(s, Let) and isinstance(s.value, Apply) and
+                                                    s.value.function in OF_SHAPE) for s in walk(block))
+
+
+def replaced(block, env):
+    """Statements in which values have others in their places; what made these is left out."""
+    return [rebuilt(step, env, lambda inner: replaced(inner, env)) for step in block
+            if not (isinstance(step, Let) and step.targets[0] in env)]

@@ -1,0 +1,113 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Kernels' text: lines under the user's statements that they are made of, and what these call.
+
+>>> from gradscribe.codegen.loops.form import change
+>>> from gradscribe.codegen.loops.trees import block_of
+>>> block = block_of('''if i < n:
+...     x[i] += np.sin(y[i]) * np.float32(0.5)
+... else:
+...     if n > 2:
+...         x[0] = max(y[0], math.pi)''')
+>>> for s in statements(block):
+...     change(s, called_there)
+>>> print("\\n".join(lines(block)))
+    if i < n:
+        x[i] += sin(y[i]) * np.float32(0.5)
+    elif n > 2:
+        x[0] = max(y[0], math.pi)
+>>> sorted(device_names(block))
+['math', 'np', 'sin']
+"""
+import ast
+import builtins
+
+import numpy as np
+
+from gradscribe.codegen.loops.form import (
+    BLOCKS,
+    Call,
+    Expr,
+    For,
+    If,
+    Name,
+    copied,
+    expressions,
+    rebuilt,
+    statements,
+    walk,
+)
+from gradscribe.codegen.loops.trees import to_statements
+
+PYTHONS = vars(builtins).keys()
+
+
+def lines(block: list, level: int = 1, heading=None, around=None) -> list[str]:
+    """The lines of a block; heading: the user's statement that the line before it was made of; around: that of the
+    loop or the branch that holds the block.
+
+    Lines of the backward sweep stand under the user's statement, those that are the user's own under none.
+    """
+    out, compound = [], [s.origin for s in block if type(s) in BLOCKS]
+    for s in block:
+        if s.origin is None or s.origin is around or type(s) not in BLOCKS and any(s.origin is o for o in compound):
+            pass                        # it is a part of another
+        elif is_backward(s) and all(is_backward(i) and i.origin.same_statement(s.origin) for i in statements([s])):
+            if heading is None or not heading.same_statement(s.origin):
+                heading = s.origin
+                out += [f"{'    ' * level}# {heading.statement}"] * bool(heading.statement)
+        else:
+            heading = None
+        out += ["    " * level + line for line in head_of(s)]
+        if type(s) in BLOCKS:
+            out += lines(s.block, level + 1, heading, s.origin) or ["    " * (level + 1) + "pass"]
+            orelse = getattr(s, "orelse", [])
+            if len(orelse) == 1 and isinstance(orelse[0], If):
+                first, *rest = lines(orelse, level, heading, orelse[0].origin)
+                out += [f"{'    ' * level}el{first.strip()}", *rest]
+            elif orelse:
+                out += ["    " * level + "else:", *lines(orelse, level + 1, heading, s.origin)]
+    return out
+
+
+def is_backward(s):
+    return s.origin is not None and s.origin.generated == 1
+
+
+def head_of(s):
+    """The lines of a statement without those in it."""
+    (made,) = to_statements([s if type(s) not in BLOCKS else emptied(s)])
+    text = ast.unparse(ast.fix_missing_locations(made)).splitlines()
+    return text[:1] if type(s) in BLOCKS else text
+
+
+def emptied(s):
+    made = copied(s)
+    for name in BLOCKS[type(s)]:
+        setattr(made, name, [])
+    return made
+
+
+def called_there(e: Expr) -> Expr:
+    """An expression that calls functions by the names that they have in kernels."""
+    e = rebuilt(e, called_there)
+    if isinstance(e, Call) and e.function.startswith("np.") and not is_dtype(e.function.removeprefix("np.")):
+        return Call(e.function.removeprefix("np."), e.args, e.keywords)
+    return e
+
+
+def is_dtype(name):
+    return isinstance(getattr(np, name, None), type)
+
+
+def device_names(block: list) -> set:
+    """The names that a kernel has from the module of the runtime."""
+    used = set()
+    for s in statements(block):
+        for part in (p for e in expressions(s) for p in walk(e)):
+            if isinstance(part, Call):
+                used.add(part.function.split(".")[0])
+            elif isinstance(part, Name):
+                used |= {part.id} & {"np", "math", "cuda"}
+        if isinstance(s, For):
+            used.add(s.kind)
+    return used - PYTHONS
