@@ -75,15 +75,15 @@ from gradscribe.codegen.loops.form import (
 from gradscribe.codegen.loops.shapes import around, as_held, is_check, take_out
 
 ORDERED = {"ranked", "ranked_low", "ranked32", "ranked_low32", "max", "min", "maximum", "minimum", "fmax", "fmin"}
-FREE = {"float", "abs", "np.float64", "np.float32", "np.float16"}
+FREE = {"float", "abs", "complex", *(f"np.{n}" for n in ("float64", "float32", "float16", "complex128", "complex64"))}
 
 
-def rematerialise(function: Function) -> set:
-    """Changes a function in place; gives the arrays that later loops read no more."""
+def rematerialise(function: Function, machine: costs.Machine = costs.MACHINE) -> set:
+    """Changes a function in place; gives the arrays that later loops read no more; machine: what takes how long."""
     arrays, above, done, found = Arrays(function), holders(function), {}, set()
     own = sorted(arrays.own)
     for name in own:
-        if name in arrays.own and _computed_again(function, name, arrays, above, done):
+        if name in arrays.own and _computed_again(function, name, arrays, above, done, machine):
             found.add(name)
     gone = [arrays.made[name] for name in own if name in found and name not in arrays.own]
     if gone:
@@ -111,7 +111,7 @@ def done_by(s: Statement) -> Done:
                 any(isinstance(i, Do) and not is_check(i) for i in every))
 
 
-def _computed_again(function, name, arrays, above, done):
+def _computed_again(function, name, arrays, above, done, machine):
     """done: {statement: Done} of those of outer blocks that were looked at; what is computed again does not change it.
     """
     made, uses = arrays.made[name], arrays.uses[name]
@@ -125,7 +125,7 @@ def _computed_again(function, name, arrays, above, done):
     nest = _nest(store, indices, made.shape, above)
     if nest is None or not may_be_repeated(store.value):
         return False
-    block = _block_of(nest, function, above)
+    block = block_of(nest, function, above)
     first, within = block.index(nest), set(statements([nest]))
     reads = [u for u in uses if not u.stored]
     inside = [u for u in reads if u.statement in within]
@@ -135,11 +135,11 @@ def _computed_again(function, name, arrays, above, done):
     if not later or None in tops or any(t not in block for t in tops):
         return False
     places = [block.index(t) for t in tops]
-    if min(places) <= first or any(map(_compared, reads)) or not all(
+    if min(places) <= first or any(map(compared, reads)) or not all(
             _depth(u.statement, block[k], above) == len(indices) for u, k in zip(later, places)):
         return False
     if not _unchanged(store, indices, nest, block[first:max(places) + 1], arrays.own, above, done) or not _gains(
-            store, [block[k] for k in set(places)], nest, inside):
+            store, [block[k] for k in set(places)], nest, inside, machine):
         return False
     value = as_held(store.value, made.dtype, function.types)
 
@@ -160,7 +160,7 @@ def _computed_again(function, name, arrays, above, done):
     return True
 
 
-def _block_of(s, function, above):
+def block_of(s, function, above):
     """The block that a statement stands in."""
     holder = above.get(s)
     return function.block if holder is None else next(b for b in blocks(holder) if s in b)
@@ -183,7 +183,7 @@ def _depth(s, outer, above):
     return None if any(isinstance(a, (If, While)) for a in path) else sum(isinstance(a, For) for a in path)
 
 
-def _compared(use):
+def compared(use):
     return any(isinstance(e, Compare) or isinstance(e, Call) and e.function in ORDERED for e in use.around)
 
 
@@ -210,24 +210,26 @@ def _before(store, indices, nest, arrays, above):
                for s in order for t in stored_by(s) if isinstance(t.array, Name) and t.array.id in arrays)
 
 
-def _gains(store, readers, nest, inside):
+def _gains(store, readers, nest, inside, machine):
     """Whether computing it in the nests that read it takes less than writing and reading it."""
-    arrays, again = operands(store.value)[0], costs.arithmetic(store.value)
-
-    def entered(reader):
-        return {n.array.id for s in statements([reader]) for e in expressions(s) for n in walk(e)
-                if isinstance(n, Load) and isinstance(n.array, Name)}
-    read = costs.MACHINE.load * sum(len(arrays - entered(r)) for r in readers)
+    arrays, again = operands(store.value)[0], costs.arithmetic(store.value, machine)
+    read = machine.load * sum(len(arrays - entered(r)) for r in readers)
     loops = [s for s in statements([nest]) if isinstance(s, For)]
     alone = not inside and all(isinstance(s, For) or s is store for n in loops for s in n.block)
-    kept = costs.MACHINE.store + costs.MACHINE.load * len(readers)
-    first = costs.MACHINE.load * len(arrays) * alone + again * (not inside)
+    kept = machine.store + machine.load * len(readers)
+    first = machine.load * len(arrays) * alone + again * (not inside)
     return again * len(readers) + read <= kept + first
+
+
+def entered(reader):
+    """The arrays of which a statement reads entries, or sets them."""
+    return {n.array.id for s in statements([reader]) for e in expressions(s) for n in walk(e)
+            if isinstance(n, Load) and isinstance(n.array, Name)}
 
 
 def _drop(function, s, above):
     """Take a statement out, and the loops that hold nothing else."""
-    block, holder = _block_of(s, function, above), above.get(s)
+    block, holder = block_of(s, function, above), above.get(s)
     if block == [s] and isinstance(holder, For):
         _drop(function, holder, above)
     else:

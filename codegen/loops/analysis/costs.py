@@ -62,48 +62,48 @@ NOTHING = {"float", "np.float64", "np.float32", "np.float16", "int", "bool", "np
 LONGEST = 8                             # powers by so much at most are products
 
 
-def arithmetic(e: Expr) -> float:
+def arithmetic(e: Expr, machine: Machine = MACHINE) -> float:
     """What is computed in an expression, all branches of choices taken; not what it reads."""
-    return sum(map(_alone, walk(e)))
+    return sum([alone(part, machine) for part in walk(e)])
 
 
-def _alone(e):
+def alone(e: Expr, machine: Machine = MACHINE) -> float:
     """What an expression costs beside its parts."""
     if isinstance(e, Op):
         sign = sign_of(e.op)
         if sign == "**":
             exponent = e.args[1]
             whole = isinstance(exponent, Const) and type(exponent.value) is int and 0 <= exponent.value <= LONGEST
-            return exponent.value.bit_length() * MACHINE.operation if whole else of_function("power")
+            return exponent.value.bit_length() * machine.operation if whole else of_function("power", machine)
         if sign in ("+", "-") and any(isinstance(a, Op) and sign_of(a.op) == "*" for a in e.args):
             return 0.0                  # one instruction with the product
-        return MACHINE.division if sign in DIVIDED else MACHINE.operation
+        return machine.division if sign in DIVIDED else machine.operation
     if isinstance(e, (Compare, Logic)):
-        return (len(e.items) - 1) * MACHINE.operation
+        return (len(e.items) - 1) * machine.operation
     if isinstance(e, Select):
-        return MACHINE.operation
+        return machine.operation
     if isinstance(e, Call):
-        return of_function(e.function)
-    return MACHINE.call if isinstance(e, Method) else 0.0
+        return of_function(e.function, machine)
+    return machine.call if isinstance(e, Method) else 0.0
 
 
 @functools.cache
-def of_function(name: str) -> float:
+def of_function(name: str, machine: Machine = MACHINE) -> float:
     """A call of a function: what is in its text where it is written out."""
     name = name.rpartition(".")[2] if name not in ROOTS and name.startswith(("np.", "math.")) else name
     if name in NOTHING or f"np.{name}" in NOTHING:
         return 0.0
     if name in ONE_OPERATION:
-        return MACHINE.operation
+        return machine.operation
     if name in ROOTS:
-        return MACHINE.root
+        return machine.root
     if name in STRAIGHT:
-        return _of_text(STRAIGHT[name][0])
-    return MACHINE.call
+        return _of_text(STRAIGHT[name][0], machine)
+    return machine.call
 
 
 @functools.cache
-def _of_text(function):
+def _of_text(function, machine):
     total = 0.0
     for n in ast.walk(ast.parse(inspect.getsource(function)).body[0]):
         if isinstance(n, ast.BinOp):
@@ -111,13 +111,13 @@ def _of_text(function):
             if all(isinstance(a, ast.Constant) for a in both) or isinstance(n.op, (ast.Add, ast.Sub)) and any(
                     isinstance(a, ast.BinOp) and isinstance(a.op, ast.Mult) for a in both):
                 continue                # a number; one instruction with the product
-            total += MACHINE.division if isinstance(n.op, ast.Div) else MACHINE.operation
+            total += machine.division if isinstance(n.op, ast.Div) else machine.operation
         elif isinstance(n, (ast.Compare, ast.IfExp)):
-            total += MACHINE.operation
+            total += machine.operation
         elif isinstance(n, ast.Call):
             called = ast.unparse(n.func)
             inner = function.__globals__.get(called, vars(vmath).get(called))
-            total += _of_text(inner) if inspect.isfunction(inner) else MACHINE.root if called in ROOTS else 0.0
+            total += _of_text(inner, machine) if inspect.isfunction(inner) else machine.root if called in ROOTS else 0.0
     return total
 
 
