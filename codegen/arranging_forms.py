@@ -172,6 +172,7 @@ def _unique(lowering, node):
         rows = lowering.array(shaped(lowering, moved, [x.dims[axis], lowering.computed(rest)]))
         found = quoted("distinct_rows({0}, row_order({0}))", rows.name)
     lowering.set(names, found)
+    lowering.kinds |= dict.fromkeys(names, ("int64", 1))
     made = [gathered_along(lowering, x, axis, first)]
     whole, dim = lowering.lazy(b["ar"]), made[0].dims[axis]
     for flag, name in (("return_index", first), ("return_inverse", inverse), ("return_counts", counts)):

@@ -239,7 +239,8 @@ class Core:
         return Dim(self.atom(length, "n"), (length, self.fresh("key")), like.kind if like else "maybe")
 
     def counted(self, name):
-        """The first axis of an array whose length is known when running."""
+        """The axis of an array of places, whose length is known when running; `made` says it of others."""
+        self.kinds.setdefault(name, ("int64", 1))
         return Dim(loops.Length(name, 0), (name, self.fresh("key")), "maybe")
 
     def atom(self, value, stem="t"):

@@ -165,18 +165,7 @@ def compile_function(function, captured=None, options=()):
     results, short = lowering.results, np.dtype(type_of_bfloat16()) if options.bfloat16 else HALF
     if widened.some:
         results = widened.results_as(results, short)
-    try:
-        made = module_of(function, options)
-    except TransformError:
-        raise
-    except Exception as error:
-        if "Numba" not in repr(error) and "numba" not in type(error).__module__:
-            raise
-        message = re.sub(r"\x1b\[[\d;]*m", "", str(error)).strip()
-        unknown = re.search(r"name '(?:scipy_)?(\w+)' is not defined", message)
-        raise TransformError(f"the device has no {unknown[1]}" if unknown else
-                             f"this does not go to the device: {message.splitlines()[0]}", None,
-                             "Compute it on the processor, by gs.jit(f).") from error
+    made = module_of(function, options)
     results = [("given", what) if kind == "scalar" and name in made.held else (kind, what)
                for (kind, what), name in zip(results, results_in(made, results))]
     kinds = [(short if dtype == HALF else dtype, rank) for dtype, rank in kinds]

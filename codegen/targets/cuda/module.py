@@ -482,7 +482,7 @@ class Writer:
         return ThreadCode(held, self.types, atomic, self.options.check_bounds, self.options.single)
 
     def is_given(self, name, local):
-        return self.placement.rank(name) is not None and name not in self.private and (
+        return name in self.types and name not in self.private and (
             name not in local or bool(self.placement.rank(name)))
 
     def own(self, block):

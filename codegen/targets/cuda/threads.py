@@ -42,6 +42,7 @@ from gradscribe.codegen.loops.form import (
 )
 from gradscribe.codegen.loops.types import DTYPES, type_of
 from gradscribe.codegen.targets.cuda.form import numbered, strided
+from gradscribe.codegen.targets.cuda.order import run_by_threads
 from gradscribe.codegen.targets.cuda.placement import Nest
 from gradscribe.runtime.device_functions import NOTING
 from gradscribe.runtime.on_device import OF_LIBDEVICE, OF_MATH
@@ -63,7 +64,7 @@ class ThreadCode:
     def __init__(self, held: Iterable, types: dict, atomic: Iterable = (), check_bounds: bool = True,
                  single: bool = False):
         self.held, self.types, self.atomic, self.check_bounds = set(held), types, set(atomic), check_bounds
-        self.single, self.places = single, False
+        self.single, self.places, self.origin = single, False, None
 
     def block(self, block: list) -> list:
         return guarded([self.statement(copied(s)) for s in block])
@@ -71,6 +72,7 @@ class ThreadCode:
     def statement(self, s: Statement) -> Statement:
         if isinstance(s, Do) and not self.check_bounds and is_check(s) and s.value.function == "reaches":
             return Nothing()
+        self.origin = s.origin
         change(s, self.expression)
         for inner in blocks(s):
             inner[:] = [self.statement(i) for i in inner]
@@ -107,9 +109,10 @@ class ThreadCode:
             return Call(f"complex_{name}" if of_complex else name, e.args, e.keywords)
         if head:
             return e
-        if of_complex and name.startswith("scipy_"):
-            raise TransformError(f"the device has no {name.removeprefix('scipy_')} of complex numbers", None,
-                                 "Compute it on the processor, by gs.jit(f).")
+        of_scipy = name.startswith("scipy_")
+        if of_scipy and (of_complex or not run_by_threads(name)):
+            raise TransformError(f"the device has no {name.removeprefix('scipy_')}{' of complex numbers' * of_complex}",
+                                 self.origin, "Compute it on the processor, by gs.jit(f).")
         if name == "place" and not self.check_bounds:
             return Call("place_of", e.args)
         if name == "place" or name in NOTING:
