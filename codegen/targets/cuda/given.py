@@ -28,6 +28,7 @@ from gradscribe.ast_transform.core.form import (
 from gradscribe.ast_transform.core.memory import FRESH
 from gradscribe.ast_transform.core.operations import add_at, astype, put, put_add, shape_of, size_of
 from gradscribe.ast_transform.core.rule import RULES, operation
+from gradscribe.ast_transform.passes.callees import EVERY, without_calls
 from gradscribe.ast_transform.transforms import Vjp
 from gradscribe.codegen.loops.build import quoted
 from gradscribe.codegen.lowered import Lazy, lazily
@@ -77,7 +78,7 @@ class OfKernel(Vjp):
     def apply(self, engine, function, wrt):
         made = super().apply(engine, function, wrt)
         made.result = Pack("tuple", tuple(made.result.items[k] for k in self.wanted_places.values()))
-        engine.reader.arrangements = [self.in_given_arrays]
+        made.body = without_calls(made.body, EVERY)
         return made
 
     def in_given_arrays(self, function: Function) -> Function:
