@@ -60,7 +60,6 @@ from gradscribe.codegen.loops.form import (
     Unpack,
     all_blocks,
     all_names,
-    blocks,
     change,
     children,
     copied,
@@ -69,6 +68,7 @@ from gradscribe.codegen.loops.form import (
     names_read,
     rebuilt,
     renamed,
+    set_by,
     set_in,
     statements,
     unused,
@@ -246,8 +246,7 @@ class Writer:
 
     def find_numbers(self):
         """What whole numbers are that are set once and hang on lengths and parameters alone: the host knows them."""
-        sets = [n for s in statements(self.function.block) for n in set_in([s]) if not blocks(s)]
-        self.numbers = {}
+        sets, self.numbers = [n for s in statements(self.function.block) for n in set_by(s)], {}
         for s in statements(self.function.block):
             if isinstance(s, Let) and sets.count(s.name) == 1 and self.types[s.name] == Type("int64", 0):
                 value = renamed(s.value, self.numbers)
