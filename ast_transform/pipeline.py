@@ -235,11 +235,14 @@ class Pipeline:
         for arrange in self.reader.arrangements:
             simple = check(arrange(simple), arrange.__name__)
         simple = check(ask_latest(simple), "ask_latest", outside)
-        if not nested:
-            return simple
+        return self.nested(simple) if nested else simple
+
+    def nested(self, function) -> Function:
+        """What is read once becomes part of its reader."""
+        outside = {v for v, _ in self.reader.captured.values()}
         if not self.unroll:
-            simple = check(by_own_index(simple), "by_own_index", outside)
-        return check(handed_on(check(renest(simple, not self.unroll), "renest", outside)), "handed_on", outside)
+            function = check(by_own_index(function), "by_own_index", outside)
+        return check(handed_on(check(renest(function, not self.unroll), "renest", outside)), "handed_on", outside)
 
     def makes_anew(self, value) -> bool:
         """Whether a function of the user's that has a rule returns new arrays, as its source says."""

@@ -27,8 +27,8 @@ class OfThread(Transformed):
     def form(self, args):
         """The finished form for such arguments, and the arrays that it reads from outside."""
         names = self.parameter_names(len(args))
-        made, pipeline = self.normal_form(names, *self._described(args, {}, names))
-        return made, pipeline.reader.captured
+        made, pipeline = self.normal_form(names, *self._described(args, {}, names), nested=False)
+        return pipeline.nested(self.transform.in_given_arrays(made)), pipeline.reader.captured
 
 
 class Adjoint:
@@ -98,7 +98,8 @@ class Adjoint:
         self.check(args, count, wrt, thread)
         blocks, threads, *more = config
         sizes = [(*(n if isinstance(n, tuple) else (n,)), 1, 1)[:3] for n in (blocks, threads)]
-        self.check_sizes(thread, *sizes)
+        if adjoint.plain or any(thread.written.values()):
+            self.check_sizes(thread, *sizes)
         buffers = []
         if adjoint.buffers:
             total = int(np.prod([a * b for a, b in zip(*sizes)]))
@@ -160,8 +161,6 @@ class Adjoint:
                                         self.place, "Pass a copy.")
 
     def check_sizes(self, thread, blocks, threads):
-        if not any(thread.written.values()):
-            return
         for k, axis in enumerate("xyz"):
             used = thread.axes.get(axis, set()) - set(SAME_FOR_ALL)
             wrong = {frozenset(): blocks[k] * threads[k] > 1, frozenset(["thread"]): blocks[k] > 1,

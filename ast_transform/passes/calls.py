@@ -271,7 +271,7 @@ class Calls(Inlining, Ufuncs):
 
     def known_call(self, function, args, words, node):
         other = self.instead.get(function) if _hashable(function) else None
-        if other is not None and len(args) <= other.nin:
+        if other is not None and len(args) <= other.nin and any(getattr(fact_of(a), "kind", "") == "f" for a in args):
             function = other
         if any(isinstance(a, (Rows, Grown)) for a in args) and _hashable(function) and (
                 function in SPECIAL or function in RULES) and not takes_lists(function):

@@ -109,8 +109,9 @@ def test_assembled(kernels):
     double = {r.name.removesuffix("_sizes").removesuffix("_adjoint") for r in reports if r.single and r.doubles}
     assert double <= allowed
     assert {r.name for r in reports if not r.atomics} == {f"{n}_adjoint" for n in (
-        "histogram", "norms", "iterated", "nested", "branches", "counts", "long_memory", "ends_early", "while_large",
-        "while_in_strides", "while_in_whiles", "while_that_breaks", "entries_in_order")} | {
+        "histogram", "strides_by_names", "norms", "iterated", "nested", "branches", "counts", "long_memory",
+        "ends_early", "while_large", "while_in_strides", "while_in_whiles", "while_that_breaks",
+        "entries_in_order")} | {
         f"{n}_adjoint_sizes" for n in SHAPES if n.startswith("while_")}
 
 

@@ -18,7 +18,7 @@
 >>> thread = SimpleNamespace(label="squares", places=["i"], names=["x", "out"], head=block_of("i = cuda.grid(1)"),
 ...                          loops=[], written={"out": True}, axes={"x": {"grid"}}, own={"i"})
 >>> kinds = {"x": (np.dtype("f8"), 1), "out": (np.dtype("f8"), 1)}
->>> print(Writer(pullback, thread, kinds, ["x", "out"], "squares_adjoint").written().text)
+>>> print(Writer(pullback, set(), thread, kinds, ["x", "out"], "squares_adjoint").written().text)
 from gradscribe.runtime.device import cuda
 <BLANKLINE>
 <BLANKLINE>
@@ -39,6 +39,7 @@ import numpy as np
 from gradscribe.ast_transform.source.diagnose import RuleError, TransformError
 from gradscribe.codegen.jit_cpu import in_loops
 from gradscribe.codegen.loops.build import entry, node, quoted, statement
+from gradscribe.codegen.loops.copies import propagate_copies
 from gradscribe.codegen.loops.form import (
     Alloc,
     Call,
@@ -59,7 +60,6 @@ from gradscribe.codegen.loops.form import (
     Unpack,
     all_blocks,
     all_names,
-    blocks,
     change,
     children,
     copied,
@@ -68,12 +68,14 @@ from gradscribe.codegen.loops.form import (
     names_read,
     rebuilt,
     renamed,
+    set_by,
     set_in,
     statements,
     unused,
     walk,
 )
 from gradscribe.codegen.loops.trees import written
+from gradscribe.codegen.loops.types import type_of
 from gradscribe.codegen.loops.view_elimination import eliminate_views
 from gradscribe.codegen.targets.cuda.given import ADVICE, NoKernel, given_adjoint
 from gradscribe.codegen.targets.cuda.printing import called_there, device_names, lines
@@ -108,14 +110,11 @@ def adjoint_of(pullback, thread, kinds: dict, wanted: list, label: str, origin) 
     refusal = f"{thread.label} has no adjoint that is a kernel"
     try:
         form, captured = pullback()
-        if captured:
-            raise NoKernel("it reads an array from outside", "Give it to the kernel.")
         try:
-            lowering, _ = in_loops(form, {}, for_threads=True, words=True)
+            lowering, _ = in_loops(form, captured, for_threads=True, words=True)
         except TransformError as found:
             raise RuleError(f"{refusal}: {found.message}", found.origin or origin, ADVICE) from None
-        with_temporaries_inside(lowering.loops, lowering.temporaries)
-        return Writer(lowering.loops, thread, kinds, wanted, label).written()
+        return Writer(lowering.loops, lowering.temporaries, thread, kinds, wanted, label).written()
     except NoKernel as found:
         raise RuleError(f"{refusal}: {found}", origin, found.advice) from None
 
@@ -125,13 +124,17 @@ class Writer:
     thread's own: (its lengths, dtype)}.
     """
 
-    def __init__(self, function, thread, kinds, wanted, label):
-        self.function, self.thread, self.kinds, self.wanted, self.label = function, thread, kinds, wanted, label
+    def __init__(self, function, temporaries, thread, kinds, wanted, label):
+        self.function, self.temporaries, self.thread = function, temporaries, thread
+        self.kinds, self.wanted, self.label = kinds, wanted, label
         self.types, self.adjoints, self.arrays, self.buffers = function.types, {}, {}, {}
 
     def written(self):
         function = self.function
+        propagate_copies(function)
         eliminate_views(function)
+        propagate_copies(function)
+        with_temporaries_inside(function, self.temporaries)
         tidy(function)
         self.result = function.block.pop().value.items
         self.take_adjoints()
@@ -155,6 +158,9 @@ class Writer:
                 self.buffers[name] = [stacks.sizes[name], *self.on_host(shape[1:], name)], dtype
             elif not all(isinstance(n, Const) for n in shape) or math.prod(n.value for n in shape) > MOST:
                 self.buffers[name] = self.on_host(shape, name), dtype
+        outside = set(function.params).difference(self.thread.places, self.thread.names)
+        for name in sorted(outside & left):
+            raise NoKernel(f"it reads {name}, an array from outside", "Give it to the kernel.")
         self.check()
         return self.module(stacks)
 
@@ -240,8 +246,7 @@ class Writer:
 
     def find_numbers(self):
         """What whole numbers are that are set once and hang on lengths and parameters alone: the host knows them."""
-        sets = [n for s in statements(self.function.block) for n in set_in([s]) if not blocks(s)]
-        self.numbers = {}
+        sets, self.numbers = [n for s in statements(self.function.block) for n in set_by(s)], {}
         for s in statements(self.function.block):
             if isinstance(s, Let) and sets.count(s.name) == 1 and self.types[s.name] == Type("int64", 0):
                 value = renamed(s.value, self.numbers)
@@ -269,6 +274,12 @@ class Writer:
         """What stands for a statement where it has to do with arrays as a whole: loops over their entries."""
         made = [s]
         value = getattr(s, "value", None)
+        if isinstance(s, Unpack) and isinstance(value, Items) and any(
+                isinstance(v, Name) and v.id in self.arrays for v in value.items):
+            held = [self.fresh(f"{v.id}_held" if isinstance(v, Name) else "held") for v in value.items]
+            self.types.update((h, type_of(v, self.types)) for h, v in zip(held, value.items))
+            moved = [*map(Let, held, value.items), *(Let(t.id, Name(h)) for t, h in zip(s.targets.items, held))]
+            return [m for one in moved for m in self.of_arrays(one)]
         if isinstance(value, Method) and value.name == "copy" and not value.args:
             value = value.owner
         if isinstance(s, Alloc):
@@ -276,6 +287,8 @@ class Writer:
             fill = {"empty": None, "zeros": node(0.0), "ones": node(1.0)}.get(s.how, s.rest[0] if s.rest else None)
             made = [] if fill is None else self.each(s.shape, lambda index: Store(entry(s.name, *index), fill))
         elif isinstance(s, Let) and isinstance(value, Name) and value.id in self.arrays:
+            if s.name in self.temporaries:      # what is written into it is written into the other
+                raise NoKernel(f"{value.id} is used as a whole")
             self.make(s.name, *self.arrays[value.id])
             made = self.each(self.arrays[s.name][0], lambda index: Store(entry(s.name, *index), entry(value, *index)))
         elif isinstance(s, Let) and self.is_row(value):

@@ -9,7 +9,6 @@ Source: A. Griewank, A. Walther, Evaluating Derivatives, 2nd edition (2008), 3.2
 """
 import functools
 import math
-import operator
 
 import numpy as np
 
@@ -28,6 +27,7 @@ from gradscribe.ast_transform.core.form import (
 from gradscribe.ast_transform.core.memory import FRESH
 from gradscribe.ast_transform.core.operations import add_at, astype, put, put_add, shape_of, size_of
 from gradscribe.ast_transform.core.rule import RULES, operation
+from gradscribe.ast_transform.passes.callees import EVERY, without_calls
 from gradscribe.ast_transform.transforms import Vjp
 from gradscribe.codegen.loops.build import quoted
 from gradscribe.codegen.lowered import Lazy, lazily
@@ -77,7 +77,7 @@ class OfKernel(Vjp):
     def apply(self, engine, function, wrt):
         made = super().apply(engine, function, wrt)
         made.result = Pack("tuple", tuple(made.result.items[k] for k in self.wanted_places.values()))
-        engine.reader.arrangements = [self.in_given_arrays]
+        made.body = without_calls(made.body, EVERY)
         return made
 
     def in_given_arrays(self, function: Function) -> Function:
@@ -110,8 +110,19 @@ class OfKernel(Vjp):
 @functools.cache
 def keep_precision():
     """Functions of math keep single precision on a device, as NumPy's do: {one of math: the one of NumPy}."""
-    aliases = {f: rule.functions[0] for f, rule in RULES.items() if getattr(f, "__module__", "") == "math"}
-    return {f: u for f, u in aliases.items() if isinstance(u, np.ufunc)} | {math.log: np.log}
+    found = {f: next((u for u in rule.functions if isinstance(u, np.ufunc)), None) for f, rule in RULES.items()
+             if getattr(f, "__module__", "") == "math"} | {math.log: np.log, math.hypot: np.hypot}
+    return {f: u for f, u in found.items() if u is not None and gives_floats(f, u.nin)}
+
+
+def gives_floats(function, count):
+    """Whether a function of math gives a float of floats, and no whole number or answer."""
+    try:
+        return type(function(*[0.5] * count)) is float
+    except ValueError:                  # outside of its domain
+        return True
+    except TypeError:
+        return False
 
 
 class Makers:
@@ -148,7 +159,7 @@ class Makers:
                 waiting.append(value.args[0])
             elif function in (put_add, add_at) or function is put and own is not None:
                 waiting.append(value.args[0])
-            elif function is operator.getitem and value.args[0] is seed and value.args[1].value == own or \
+            elif function is not None and value.args[:1] == (seed,) and value.args[1].value == own or \
                     function in (np.zeros_like, np.zeros) and own is None:
                 found.append(v)
             else:

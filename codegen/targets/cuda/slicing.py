@@ -63,7 +63,7 @@ class _Slice:
                     self.found.add(i)
                     self.needed |= names_of(i)
         elif isinstance(s, Store):
-            found = s.entry.array.id in self.needed
+            found = getattr(s.entry.array, "id", None) in self.needed
         else:
             found = isinstance(s, Do) or not self.needed.isdisjoint(set_by(s))
         if found:

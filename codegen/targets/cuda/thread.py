@@ -21,7 +21,8 @@ from gradscribe.ast_transform.source.diagnose import LanguageError, RuleError
 from gradscribe.ast_transform.source.live import mark_live
 from gradscribe.ast_transform.source.read import from_tree, read, unwrap
 from gradscribe.codegen.loops.form import Let
-from gradscribe.codegen.targets.cuda.places import AXES, PLACES, Goes, Places, Returns, unparsed
+from gradscribe.codegen.targets.cuda.indices import SAME, TOKENS, Indices, is_length, root
+from gradscribe.codegen.targets.cuda.places import AXES, Goes, Places, Returns
 
 SAME_FOR_ALL = ("width", "count", "step")
 ALONE = "An array that threads set belongs to them by an axis: index it with cuda.grid(1), or with the variable of a " \
@@ -95,8 +96,8 @@ class Reader:
         tree.args.args = [gast.Name(n, gast.Param(), None, None) for n in [*tokens, *given, *self.names]]
         gast.fix_missing_locations(tree)
         function = from_tree(tree, self.source, {"np": np})
-        of_all = [frozenset([("grid", a)]) for a in self.used] if len(self.used) == 1 else []
-        own = {n for n in [*tokens, *given] if self.belongs(gast.Name(n, gast.Load(), None, None)) in of_all}
+        of_all = [("grid", a) for a in self.used] if len(self.used) == 1 else []
+        own = {n for n in [*tokens, *given] if self.place_of(n) in of_all}
         return Thread(tree.name, function, [*tokens, *given], self.names, head,
                       [places.before(loop) for _, loop in loops], written, self.used, own)
 
@@ -136,78 +137,10 @@ class Reader:
         return [n.id for s in statements for n in gast.walk(s) if isinstance(n, gast.Name)
                 and isinstance(n.ctx, gast.Store)]
 
-    # what belongs to a thread
-
-    def belongs(self, node, seen=()):
-        """The places that an index tells apart: a set, empty where it is the same for all threads; None: not known."""
-        if isinstance(node, gast.Constant):
-            return frozenset()
-        if isinstance(node, gast.Name):
-            if node.id in seen:
-                return None
-            if node.id in self.running:
-                return self.belongs_to_loop(*self.running[node.id], (*seen, node.id))
-            if node.id in self.values:
-                return self.belongs(self.values[node.id], (*seen, node.id))
-            token, _, axis = node.id.partition("_")
-            if node.id in self.token_names:
-                return frozenset() if token in SAME_FOR_ALL else frozenset([(token, axis)])
-            return frozenset() if node.id in self.names and node.id not in self.written_names else None
-        if is_length(node, self.names):
-            return frozenset()
-        if isinstance(node, gast.BinOp):
-            whole = self.whole_place(node, seen)
-            if whole is not None:
-                return whole
-            left, right = self.belongs(node.left, seen), self.belongs(node.right, seen)
-            if left is None or right is None:
-                return None
-            if not left and not right:
-                return frozenset()
-            if isinstance(node.op, (gast.Add, gast.Sub)) and not (left and right):
-                return left or right
-            constant = next((s for s in (node.left, node.right) if isinstance(s, gast.Constant) and s.value), None)
-            return (left or right) if isinstance(node.op, gast.Mult) and constant is not None else None
-        if isinstance(node, gast.Call) and isinstance(node.func, gast.Name) and node.func.id in ("len", "min", "max"):
-            return frozenset() if node.func.id == "len" or all(self.belongs(a, seen) == frozenset()
-                                                               for a in node.args) else None
-        return None
-
-    def belongs_to_loop(self, start, step, seen):
-        """A loop from a thread's place by the size of the grid."""
-        begin = self.belongs(start, seen)
-        if not begin:
-            return None
-        (token, axis), *more = begin
-        wanted = {"grid": {f"step_{axis}", f"count_{axis} * width_{axis}", f"width_{axis} * count_{axis}"},
-                  "thread": {f"width_{axis}"}, "block": {f"count_{axis}"}}[token]
-        return None if more or self.text(step) not in wanted else begin
-
-    def whole_place(self, node, seen):
-        """blockIdx.x * blockDim.x + threadIdx.x"""
-        if isinstance(node.op, gast.Add):
-            for axis in AXES:
-                block, thread = {f"block_{axis} * width_{axis}", f"width_{axis} * block_{axis}"}, f"thread_{axis}"
-                left, right = self.text(node.left), self.text(node.right)
-                if left in block and right == thread or right in block and left == thread:
-                    return frozenset([("grid", axis)])
-        return None
-
-    def text(self, node):
-        """An index in terms of places and parameters."""
-        def put(n, seen):
-            if isinstance(n, gast.Name) and n.id in self.values and n.id not in seen:
-                return put(self.values[n.id], (*seen, n.id))
-            if isinstance(n, gast.AST):
-                return type(n)(**{f: put(v, seen) for f, v in gast.iter_fields(n)})
-            return [put(v, seen) for v in n] if isinstance(n, list) else n
-        return unparsed(put(node, ()))
-
     # arrays
 
     def written(self, body):
         """{array: whether its entries are set}, of parameters; raises where threads may meet in one."""
-        self.token_names = {f"{t}_{a}" for t in (*PLACES.values(), "grid", "step") for a in AXES} - set(self.names)
         accesses, kinds = {}, {}
         inside = {id(n.target) for s in body for n in gast.walk(s) if isinstance(n, gast.AugAssign)}
         for s in body:
@@ -218,7 +151,8 @@ class Reader:
                     kinds.setdefault(root(n.target), []).append("added" if hasattr(n, "atomic") else "set")
                 elif isinstance(n, gast.Subscript) and isinstance(n.ctx, gast.Store) and id(n) not in inside:
                     kinds.setdefault(root(n), []).append("set")
-        self.written_names = set(kinds)
+        self.indices = Indices(self.values, self.running, self.names, set(self.names) - kinds.keys(),
+                               set(self.set_by(body)))
         for name in kinds:
             if name in self.local:
                 continue
@@ -246,17 +180,19 @@ class Reader:
 
     def prove(self, name, accesses):
         """One thread alone has to do with each entry."""
-        covered = set()
-        indices = [n.slice.elts if isinstance(n.slice, gast.Tuple) else [n.slice] for n in accesses]
-        for k in range(min(map(len, indices))):
-            found = [self.belongs(i[k]) for i in indices]
-            if found[0] and all(f == found[0] for f in found) and len({self.text(i[k]) for i in indices}) == 1:
-                covered |= found[0]
+        indices = [[self.indices.polynomial(i) for i in (
+            n.slice.elts if isinstance(n.slice, gast.Tuple) else [n.slice])] for n in accesses]
+        covered = {self.indices.belongs(first) for first, *others in zip(*indices) if all(o == first for o in others)}
+        covered -= {None, SAME}
         for axis in AXES:
             used, own = self.used.get(axis, set()) - set(SAME_FOR_ALL), {t for t, a in covered if a == axis}
             if used and "grid" not in own and not {"thread", "block"} <= own and used != own:
-                others = [n for n, i in zip(accesses, indices) if not any(self.belongs(e) for e in i)] or accesses
+                others = [n for n, i in zip(accesses, indices) if not any(map(self.indices.belongs, i))] or accesses
                 raise RuleError(f"several threads may have to do with an entry of {name}", self.place(others[0]), ALONE)
+
+    def place_of(self, name):
+        """The place that a name tells apart."""
+        return self.indices.belongs(self.indices.polynomial(gast.Name(name, gast.Load(), None, None)))
 
     def place(self, node):
         return self.source.origin(node, node) if node is not None else self.source.header()
@@ -272,7 +208,7 @@ class Reader:
                 body = body[1:]
             last = body[-1] if body else None
             if not (isinstance(last, gast.For) and isinstance(last.target, gast.Name) and not last.orelse and
-                    last.target.id in self.running and self.belongs(last.target) and
+                    last.target.id in self.running and self.place_of(last.target.id) and
                     self.head_only(last.iter, head) and all(map(is_plain, body[:-1])) and not self.carried(last) and
                     not any(map(ends, last.body))):
                 return head, loops, body
@@ -280,7 +216,7 @@ class Reader:
             body = [*body[:-1], *map(Goes().visit, last.body)]
 
     def head_only(self, node, head):
-        known = {*self.set_by(head), *self.names, *self.token_names, "range", "len", "min", "max"}
+        known = {*self.set_by(head), *self.names, *TOKENS, "range", "len", "min", "max"}
         return all(n.id in known for n in gast.walk(node) if isinstance(n, gast.Name))
 
     def carried(self, loop):
@@ -302,7 +238,7 @@ class Reader:
         if isinstance(node, gast.Constant):
             return type(node.value) is int
         if isinstance(node, gast.Name):
-            return node.id in self.token_names or node.id in self.values and self.is_whole_number(self.values[node.id])
+            return node.id in TOKENS or node.id in self.values and self.is_whole_number(self.values[node.id])
         if isinstance(node, gast.BinOp):
             return isinstance(node.op, (gast.Add, gast.Sub, gast.Mult, gast.FloorDiv, gast.Mod)) and \
                 self.is_whole_number(node.left) and self.is_whole_number(node.right)
@@ -316,25 +252,9 @@ def pairs(target, value):
     return [(target, value)]
 
 
-def root(node):
-    while isinstance(node, (gast.Subscript, gast.Attribute)):
-        node = node.value
-    return node.id if isinstance(node, gast.Name) else None
-
-
 def is_new(value):
     return isinstance(value, gast.Call) and isinstance(value.func, gast.Attribute) and value.func.attr in (
         "empty", "zeros", "ones", "full")
-
-
-def is_length(node, names):
-    """x.shape[0], x.size, len(x)"""
-    if isinstance(node, gast.Subscript):
-        node = node.value
-        return isinstance(node, gast.Attribute) and node.attr == "shape" and root(node) in names
-    if isinstance(node, gast.Call):
-        return isinstance(node.func, gast.Name) and node.func.id == "len" and root(node.args[0]) in names
-    return isinstance(node, gast.Attribute) and node.attr in ("size", "ndim") and root(node) in names
 
 
 def writes(called, scope, depth=8):
