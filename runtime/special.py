@@ -50,7 +50,7 @@ def kl_div(x, t):
 
 # --- the gamma function's kin -----------------------------------------------------------------------------------------
 
-def hurwitz(s, q):
+def hurwitz(s, q) -> float:
     """The zeta function of Hurwitz, by the formula of Euler and Maclaurin."""
     if s != s or q != q or s < 1:
         return math.nan
@@ -76,7 +76,7 @@ def hurwitz(s, q):
     return total
 
 
-def zeta_slope(s, q):
+def zeta_slope(s, q) -> float:
     """The derivative of hurwitz in s."""
     if s <= -1:
         return math.nan

@@ -57,7 +57,7 @@ from gradscribe.codegen.loops.form import (
     Update,
     While,
 )
-from gradscribe.codegen.loops.types import inferred
+from gradscribe.codegen.loops.types import inferred, read_definitions_by
 
 MADE = {"np.empty": "empty", "np.zeros": "zeros", "np.ones": "ones", "np.full": "full"}
 MODULES = {"np", "math"}
@@ -193,6 +193,9 @@ def read(node) -> object:
     if kind is ast.ListComp:
         return EmptyList(read(node.elt))
     return {ast.Tuple: Items, ast.List: ListOf}[kind](tuple(map(read, node.elts)))
+
+
+read_definitions_by(from_tree)
 
 
 # --- to trees ---------------------------------------------------------------------------------------------------------

@@ -13,11 +13,15 @@ another machine or in another version is left open (None).
 Source: L. Damas, R. Milner, Principal type-schemes for functional programs, 1982, of which this is the case without
 polymorphism; the promotions are those of Numba's arithmetic on scalars.
 """
+import contextlib
 import functools
+import itertools
+import math
 
 import numpy as np
 
 from gradscribe.codegen.loops.analysis.effects import CHECKS, ELEMENTARY, PURE
+from gradscribe.codegen.loops.analysis.summaries import text_of
 from gradscribe.codegen.loops.form import (
     UNKNOWN,
     Alloc,
@@ -35,6 +39,7 @@ from gradscribe.codegen.loops.form import (
     Method,
     Name,
     Op,
+    Return,
     Select,
     Slice,
     Type,
@@ -96,8 +101,9 @@ class _Inference:
                         for n in flat(t) if isinstance(t, Items) else ():
                             values.setdefault(n.id, []).append(UNKNOWN)
             else:
-                for n in set_by(s):
-                    values.setdefault(n, []).append(UNKNOWN)
+                parts = _parts_of(s.value) if isinstance(s, Unpack) else []
+                for n, kind in itertools.zip_longest(set_by(s), parts[:len(set_by(s))], fillvalue=UNKNOWN):
+                    values.setdefault(n, []).append(kind)
         for name, found in values.items():
             self.types.setdefault(name, OPEN)
             for v in found:
@@ -255,16 +261,71 @@ def _call(e, types):
         of_whole = common in ("int64", "uint64") and last not in ("floor", "ceil", "trunc")
         known = ("float64", "complex128", "float32") if head == "np" else ("float64", "complex128")
         return Type("float64" if of_whole else common if common in known else None, 0)
-    if head == "np" and dtypes and set(dtypes) <= REAL_PART.keys():
-        return Type(_of_complex(last, functools.reduce(arithmetic, dtypes), len(dtypes)), 0)
-    return Type(None, 0) if is_of_numbers(name) else UNKNOWN
+    if head == "np" and dtypes and set(dtypes) <= {*REAL, *REAL_PART}:
+        return Type(_of_ufunc(last, functools.reduce(arithmetic, dtypes), len(dtypes)), 0)
+    if head == "math":
+        made = _of_math(last, len(dtypes))
+        return Type(made[0], 0) if len(made) == 1 else UNKNOWN
+    if name.startswith("scipy_"):
+        return Type("float64", 0)
+    made = _result_of(name, tuple(found))
+    return made if made != UNKNOWN or not is_of_numbers(name) else Type(None, 0)
 
 
-def _of_complex(name, dtype, count):
-    """What a function of NumPy's makes of complex numbers of one dtype, as its loops say."""
+_read: list = []                        # what makes the loop form of a definition: trees.py, which needs this module
+_asked: list = []                       # the functions whose results are being looked for
+
+
+def read_definitions_by(read) -> None:
+    """From now on the results of the runtime's functions are known by their definitions."""
+    _read[:] = [read]
+
+
+@functools.cache
+def _result_of(name, given):
+    """What a function of the runtime makes of numbers of these types, by its definition."""
+    text = text_of(name)
+    if text is None or name in _asked or len(text.args.args) != len(given) or any(t.dtype is None for t in given):
+        return UNKNOWN
+    if text.returns is not None:
+        return Type(RESULTS[text.returns.id], 0)
+    _asked.append(name)
+    try:
+        function = _read[0](text, {a.arg: t for a, t in zip(text.args.args, given)})
+        results = [type_of(s.value, function.types) for s in statements(function.block) if isinstance(s, Return)]
+        made = functools.reduce(joined, results, OPEN)
+        return made if made.rank == 0 else UNKNOWN
+    except (KeyError, AttributeError):  # it has more than the loop form
+        return UNKNOWN
+    finally:
+        _asked.remove(name)
+
+
+@functools.cache
+def _of_ufunc(name, dtype, count):
+    """What a function of NumPy's makes of floating-point numbers of one dtype, as its loops say."""
+    if dtype is None:
+        return None
     given = np.dtype(dtype).char * count
     loops = [t for t in getattr(getattr(np, name, None), "types", ()) if t.startswith(f"{given}->")]
     return np.dtype(loops[0][-1]).name if loops and len(loops[0]) == count + 3 else None
+
+
+@functools.cache
+def _of_math(name, count):
+    """The dtypes of what a function of Python's module math makes, as it says of a number; of several of a tuple."""
+    for given in ((0.5,) * count, (0.5, 1)):
+        with contextlib.suppress(ValueError, TypeError, AttributeError):
+            made = getattr(math, name)(*given)
+            return tuple(OF_CONSTANTS.get(type(part)) for part in (made if isinstance(made, tuple) else (made,)))
+    return (None,)
+
+
+def _parts_of(e):
+    """The types of what a call makes several of; none of another one."""
+    if isinstance(e, Call) and e.function.startswith("math."):
+        return [Type(dtype, 0) for dtype in _of_math(e.function.removeprefix("math."), len(e.args))]
+    return []
 
 
 def is_of_numbers(function: str) -> bool:
@@ -276,6 +337,9 @@ def is_of_numbers(function: str) -> bool:
 
 
 def _load(e, types):
+    parts = _parts_of(e.array)
+    if parts and isinstance(e.index[0], Const):
+        return parts[e.index[0].value]
     array = type_of(e.array, types)
     if array.rank is None:
         return Type(array.dtype)

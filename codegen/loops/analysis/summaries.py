@@ -68,7 +68,7 @@ def summary_of(name: str) -> Summary | None:
     texts, new = {}, {name}
     while new:                          # it and what it calls
         one = new.pop()
-        text = _texts(_modules().get(one)).get(one)
+        text = text_of(one)
         if text is not None:
             texts[one] = text
             new |= {n.func.id for n in ast.walk(text) if isinstance(n, ast.Call) and isinstance(
@@ -79,6 +79,11 @@ def summary_of(name: str) -> Summary | None:
     while found != before:
         before, found = found, {n: _Function(text, found).summary() for n, text in texts.items()}
     return found[name]
+
+
+def text_of(name: str) -> ast.FunctionDef | None:
+    """The definition of a function of the runtime that stays in compiled code; None of another one."""
+    return _texts(_modules().get(name)).get(name)
 
 
 @functools.cache
