@@ -36,6 +36,7 @@ def f_2(total_parts, total, n, mean):
         mean[0] = total[0] / float(n)
 <BLANKLINE>
 <BLANKLINE>
+# f_1 moves 16 * n bytes, or more
 def f(x, w):
     total = cp.empty(1, np.float64)
     mean = cp.empty(1, np.float64)
@@ -47,10 +48,12 @@ def f(x, w):
     return (mean[0], z)
 <BLANKLINE>
 """
+import ast
 import operator
 from typing import Any, NamedTuple
 
 from gradscribe.codegen.loops.analysis.liveness import Flow
+from gradscribe.codegen.loops.analysis.traffic import bytes_moved
 from gradscribe.codegen.loops.build import ZERO, quoted, statement
 from gradscribe.codegen.loops.form import (
     Attribute,
@@ -95,6 +98,7 @@ from gradscribe.codegen.loops.form import (
     unused,
     walk,
 )
+from gradscribe.codegen.loops.trees import written
 from gradscribe.codegen.loops.types import type_of
 from gradscribe.codegen.loops.webs import webs_apart
 from gradscribe.codegen.targets.cuda.columns import Columns
@@ -299,6 +303,7 @@ class Writer:
         self.used: set = set()
         self.names = all_names(function)
         self.places, self.returned = False, []
+        self.moves: list = []           # what is said of the kernels' bytes
         self.body = self.block(function.block)
 
     def module(self) -> Made:
@@ -322,7 +327,8 @@ class Writer:
                   "# only what is given", None)]
         for kernel in self.kernels:
             lines += [("", None), ("", None), *kernel.lines()]
-        lines += [("", None), ("", None), (f"def {function.name}({', '.join(function.params)}):", None)]
+        lines += [("", None), ("", None), *((line, None) for line in self.moves)]
+        lines.append((f"def {function.name}({', '.join(function.params)}):", None))
         lines += lines_of(body)
         if WRONG in self.names:
             self.imported.add(WRONG)
@@ -385,7 +391,7 @@ class Writer:
 
     def what(self, s):
         """A statement that waits for a thread."""
-        return Waiting(s, set(names_in_order([s])) | Flow([s]).read, set_in([s]) | written([s]))
+        return Waiting(s, set(names_in_order([s])) | Flow([s]).read, set_in([s]) | arrays_set([s]))
 
     def host(self, s, out):
         if isinstance(s, (For, While, If)):
@@ -488,7 +494,7 @@ class Writer:
     def own(self, block):
         """What makes the arrays that a thread has for itself."""
         return [Let(n, Call("cuda.local.array", (Items(s.shape), s.rest[-1])))
-                for n in dict.fromkeys([*names_in_order(block), *sorted(written(block))])
+                for n in dict.fromkeys([*names_in_order(block), *sorted(arrays_set(block))])
                 for s in [self.private.get(n)] if s is not None]
 
     def kernel(self, loop, out):
@@ -528,6 +534,7 @@ class Writer:
         grid = "tile_grid" if not of_rows and crossed and not numbers else f"{of_rows}grid"
         self.launch(given, device, [*self.own([loop]), *before, *block, *after], loop.origin, Call(grid, tuple(sizes)),
                     out)
+        self.say_bytes(loop)
         self.waiting += parts
 
     def given_to(self, loop, nest: Nest, numbers, local, what):
@@ -552,6 +559,13 @@ class Writer:
                     change(s, lambda e, old=single: replaced(e, old, old.args[0]))
         return block
 
+    def say_bytes(self, loop):
+        """The host's note says how many bytes the kernel of a loop moves at least."""
+        types = {n: t for n, t in self.types.items() if n not in self.private}
+        moved = bytes_moved([loop], types)
+        if moved != ZERO:
+            self.moves.append(f"# {self.kernels[-1].name} moves {ast.unparse(written(moved))} bytes, or more")
+
     def columns_of(self, loop, columns, what, device, out):
         """The two kernels of a nest that has sums into columns."""
         count, length = map(self.on_host.expression, (columns.count(), columns.length()))
@@ -565,6 +579,8 @@ class Writer:
             last = {*made, *what.writes}
             given = dict.fromkeys([n for n in names if n not in last] + [n for n in names if n in last])
             self.launch(given, device, block, loop.origin, grid, out)
+            if grid.function == "column_grid":
+                self.say_bytes(loop)
 
 
 SIGNS_OF = {"==": operator.eq, "!=": operator.ne, "<": operator.lt, "<=": operator.le, ">": operator.gt,
@@ -586,7 +602,7 @@ def begun(waiting):
     return out
 
 
-def written(block: list) -> set:
+def arrays_set(block: list) -> set:
     """Arrays of which entries are set."""
     return {e.array.id for s in statements(block) for e in stored_by(s) if isinstance(e.array, Name)}
 
