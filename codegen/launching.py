@@ -98,14 +98,13 @@ class Lane:
         for rank, line in enumerate(self.words.reshape(-1, WORDS)[MEMBERS:]):
             line[DATA] = self.data[rank].ctypes.data
         self.states[:] = DONE
-        self.ended, self.grid = 0.0, None
+        self.ended, self.grid, self.workers = 0.0, None, [None] * size
 
     def renew(self, deadline):
         """Groups that nobody has met in."""
         self.grid = teams.Grid([self.launcher.name], [self.launcher.size], deadline)
         self.deadline = deadline
         self.grid.look_in(self.look)
-        self.own = self.grid.members(0)
 
     def look(self):
         """The ranks that have come to their ends; from now on those who do so say it."""
@@ -125,22 +124,22 @@ class Lane:
         workers = teams.borrowed(size - 1)
         try:
             for rank, worker in enumerate(workers, 1):
-                if worker.serves is not self.grid:
+                if worker is not self.workers[rank] or worker.serves is not self.grid.members(rank):
                     self.engage(worker, rank)
             words[SPINS] = looks = launcher.looks if teams.running() <= launcher.cores else 0
             soon = time.perf_counter() - self.ended < 2 * SPINNING      # the threads are likely to be needed again
-            with groups.axes_bound(self.own):
+            with groups.axes_bound(self.grid.members(0)):
                 if not launcher.launch(self.team, looks if soon else 0, LONG):
                     return tuple([launcher.take(line) for line in self.members])
                 return self.concluded()
         finally:
-            self.given = self.found = None
             teams.given_back([w for rank, w in enumerate(workers, 1) if self.states[rank] == DONE],
                              size - 1)
-            if self.words[LONG_WAY] or any(self.errors):
-                self.grid = None
             self.ended = time.perf_counter()
-            if all(self.states == DONE):    # a thread that hangs keeps what it was given
+            if (self.states == DONE).all():     # a thread that hangs keeps what it was given
+                self.given = self.found = self.errors = None
+                if words[LONG_WAY]:
+                    self.grid = None    # the next call begins with groups in which nobody has been
                 launcher.idle.append(self)
 
     def engage(self, worker, rank):
@@ -150,7 +149,8 @@ class Lane:
             mail[LOCK] = lock()
             worker.waits_in(mail, functools.partial(rest, worker, mail.ctypes.data),
                             functools.partial(compiled("recall"), mail.ctypes.data))
-        worker.serve(self.grid, self.grid.members(rank), functools.partial(self.settle, rank))
+        self.workers[rank] = worker
+        worker.serve(self.grid.members(rank), functools.partial(self.settle, rank))
         self.words[(MEMBERS + rank) * WORDS + MAIL] = worker.mail.ctypes.data
 
     # what goes another way
@@ -178,6 +178,7 @@ class Lane:
 
     def concluded(self):
         """The results, or the error, where not all have come to their ends by themselves."""
+        self.words[LONG_WAY] = 1
         self.settle(0)
         self.states[0] = DONE
         await_member = compiled("await_member")

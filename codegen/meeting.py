@@ -108,6 +108,7 @@ def serve(mail):
         code = run(word(own, TASK), word(own, DATA))
         become(0)
         if code != 0:
+            long_way(word(own, TEAM))
             return 1
         swap(own + 8 * STATE, ENDED)
         if seen(word(own, TEAM) + 8 * LONG_WAY) != 0:
@@ -170,7 +171,7 @@ def launch(team, spare, most):
     for rank in range(1, size):
         if not await_member(team, rank, word(team, SPINS), most):
             return 1
-    return 0
+    return seen(team + 8 * LONG_WAY)
 
 
 def await_member(team, rank, spins, most):

@@ -274,7 +274,7 @@ class Worker(threading.Thread):
     """A thread that waits for work; `done` is set when it has finished a piece.
 
     It waits on a lock of Python's, or where codegen/launching.py has it wait: then it runs compiled programs as well,
-    as the member of the grid that it `serves`, with settle() for those that end in Python.
+    as the member of the groups that it `serves`, with settle() for those that end in Python.
     """
 
     def __init__(self, number):
@@ -301,7 +301,7 @@ class Worker(threading.Thread):
                 self.done.release()
 
     def begin(self, work):
-        self.serve(None, {}, None)
+        self.serve({}, None)
         self.work = work
         self.wake()
 
@@ -310,9 +310,9 @@ class Worker(threading.Thread):
         before, self.mail, self.rest, self.wake = self.wake, mail, rest, wake
         before()
 
-    def serve(self, grid, members, settle):
-        """The grid, the groups and the end of the programs that it runs while it waits."""
-        self.serves, self.settle = grid, settle
+    def serve(self, members, settle):
+        """The groups that it is in, and the end of the programs that it runs, while it waits."""
+        self.serves, self.settle = members, settle
         self.bound.clear()
         self.bound.update(members)
 
