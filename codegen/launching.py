@@ -121,26 +121,26 @@ class Lane:
                 launcher.put(line, *leaves)
             except TypeError:
                 launcher.put(line, *launcher.made.taken(leaves))
-        workers = teams.borrowed(size - 1)
+        workers, whole = teams.borrowed(size - 1), False
         try:
             for rank, worker in enumerate(workers, 1):
                 if worker is not self.workers[rank] or worker.serves is not self.grid.members(rank):
                     self.engage(worker, rank)
             words[SPINS] = looks = launcher.looks if teams.running() <= launcher.cores else 0
-            soon = time.perf_counter() - self.ended < 2 * SPINNING      # the threads are likely to be needed again
+            soon = time.perf_counter() - self.ended < SPINNING      # then this is a step of many
             with groups.axes_bound(self.grid.members(0)):
-                if not launcher.launch(self.team, looks if soon else 0, LONG):
-                    return tuple([launcher.take(line) for line in self.members])
-                return self.concluded()
+                whole = not launcher.launch(self.team, looks if soon else 0, LONG)
+                return tuple([launcher.take(line) for line in self.members]) if whole else self.concluded()
         finally:
-            teams.given_back([w for rank, w in enumerate(workers, 1) if self.states[rank] == DONE],
-                             size - 1)
-            self.ended = time.perf_counter()
-            if (self.states == DONE).all():     # a thread that hangs keeps what it was given
+            if not whole:
+                workers = [w for rank, w in enumerate(workers, 1) if self.states[rank] == DONE]
+            teams.given_back(workers, size - 1)
+            if len(workers) == size - 1:        # a thread that hangs keeps what it was given
                 self.given = self.found = self.errors = None
                 if words[LONG_WAY]:
                     self.grid = None    # the next call begins with groups in which nobody has been
                 launcher.idle.append(self)
+            self.ended = time.perf_counter()
 
     def engage(self, worker, rank):
         """A thread is a member's from now on."""

@@ -3,7 +3,8 @@
 
 What they share is words of 64 bits in lines of the processor's cache; `runtime/teams.py` says what a meeting is and has
 all of Python's part: here is the short way, which declines whatever is out of the ordinary.  A thread waits by looking
-again and again for some ten microseconds, where there is a core for each, and then sleeps on a lock of the system.
+again and again for about as long as it takes to be woken, where there is a core for each and the wait before was not
+longer, and then sleeps on a lock of the system.
 
 A *gate* counts who has come to a meeting.  Whoever has waited too long closes it, if it is not full: then all take the
 long way, through Python, where it is found out who is missing and who asks for another thing.
@@ -15,8 +16,6 @@ import sys
 import time
 from types import FunctionType
 
-import numpy as np
-
 from gradscribe.codegen import cache, shared_memory
 from gradscribe.codegen.helpers import addressed
 from gradscribe.codegen.shared_memory import (
@@ -26,6 +25,7 @@ from gradscribe.codegen.shared_memory import (
     combine,
     copy,
     exchanged,
+    form_of,
     intrinsics,
     member,
     pause,
@@ -38,7 +38,6 @@ from gradscribe.codegen.shared_memory import (
     with_symbols,
     word,
 )
-from gradscribe.runtime.groups import SUMMED
 
 # a team: its first line, the gates of even and odd meetings, those of their ends, the line of who waits for the others
 SIZE, SPINS, LONG_WAY = 0, 1, 2
@@ -52,14 +51,10 @@ REST, RUN, RETURN = range(3)            # GO
 CLOSED = 1 << 32                        # of a gate
 FULL = CLOSED - 1
 LONG = 20_000                           # microseconds that a thread sleeps in a meeting before it takes the long way
-SPINNING = 40e-6                        # seconds that one looks again and again
+SPINNING = 100e-6                       # seconds that one looks again and again: about what it takes to be woken
 CHUNK = 2048                            # entries that are summed at a time, which stay in the cache
 TAKEN = 5                               # words of a table for an array, as collecting.py writes them
 MEET = "gradscribe.meet"
-INT32, INT64, FLOAT32, FLOAT64, COMPLEX64, COMPLEX128 = (
-    tuple(np.dtype(c).num for c in letters if np.dtype(c).itemsize == size)
-    for letters, size in (("iIlL", 4), ("lLqQ", 8), ("f", 4), ("d", 8), ("F", 8), ("D", 16)))
-SUM, MAX, MIN, MEAN = (SUMMED[name] for name in ("psum", "pmax", "pmin", "pmean"))
 
 
 def spin(most):
@@ -194,7 +189,7 @@ def meet(site, count, table):
     what = site
     for k in range(count):
         kind, rank, shape = word(table, TAKEN * k), word(table, TAKEN * k + 1), word(table, TAKEN * k + 2)
-        if not served(operation, kind):
+        if form_of(operation, kind) == 0:
             return 1
         what = mixed(mixed(what, kind), rank)
         for d in range(rank):
@@ -216,7 +211,7 @@ def meet(site, count, table):
             long_way(team)
             return 1
     for k in range(count):
-        add_up(operation, team, own, size, k, word(table, TAKEN * k))
+        share(form_of(operation, word(table, TAKEN * k)), team, own, size, k)
     come(team, own, end, size)
     passed(team, own, end, size, False)
     return 0
@@ -224,15 +219,6 @@ def meet(site, count, table):
 
 def mixed(what, more):
     return (what ^ more) * 1099511628211 + (what >> 29)
-
-
-def served(operation, kind):
-    """Whether arrays of a dtype are added up here: the common ones."""
-    if kind in FLOAT64 or kind in FLOAT32:
-        return True
-    if operation == SUM or operation == MEAN:
-        return kind in COMPLEX64 or kind in COMPLEX128 or operation == SUM and (kind in INT64 or kind in INT32)
-    return False
 
 
 def come(team, own, gate, size):
@@ -269,42 +255,24 @@ def passed(team, own, gate, size, closes):
     return seen(gate) == size
 
 
-def add_up(operation, team, own, size, k, kind):
-    """This member's share of the entries of the k-th array, for all."""
-    table = word(own, TABLE)
+def share(form, team, own, size, k):
+    """Adds up this member's share of the entries of the k-th array, for all, entry by entry, in the order of ranks."""
+    rank, table = word(own, RANK), word(own, TABLE)
+    which, last, parts, width = form & 255, form >> 8 & 255, form >> 16 & 255, form >> 24
     count = 1
     for d in range(word(table, TAKEN * k + 1)):
         count *= word(word(table, TAKEN * k + 2), d)
-    short = kind in FLOAT32 or kind in COMPLEX64
-    parts = 2 if kind in COMPLEX64 or kind in COMPLEX128 else 1
-    which = int(short)
-    if kind in INT64:
-        which = 2
-    elif kind in INT32:
-        which = 3
-    elif operation == MAX:
-        which += 4
-    elif operation == MIN:
-        which += 6
-    share(which, team, own, size, k, count, parts, 4 if short or kind in INT32 else 8,
-          0 if operation != MEAN else 6 + 2 * parts + int(short))
-
-
-def share(which, team, own, size, k, count, parts, width, last):
-    """In the order of ranks, entry by entry; parts: numbers of an entry, of so many bytes; last: what is done then."""
-    rank = word(own, RANK)
     begin, stop = count * rank // size * parts, count * (rank + 1) // size * parts
     while begin < stop:
         many = min(CHUNK, stop - begin)
-        out = word(word(own, TABLE), TAKEN * k + 4) + begin * width
+        out = word(table, TAKEN * k + 4) + begin * width
         for other in range(size):
             x = word(word(team + LINE * (MEMBERS + other), TABLE), TAKEN * k + 3) + begin * width
             if other == 0:
                 copy(x, out, many * width)
             else:
                 combine(which, x, out, many, size)
-        if last != 0:
-            combine(last, out, out, many, size)
+        combine(last, out, out, many, size)
         for other in range(size):
             if other != rank:
                 copy(out, word(word(team + LINE * (MEMBERS + other), TABLE), TAKEN * k + 4) + begin * width,
@@ -314,7 +282,7 @@ def share(which, team, own, size, k, count, parts, width, last):
 
 # --- compiled ---------------------------------------------------------------------------------------------------------
 
-INSIDE = (rouse, doze, long_way, as_member, finish, mixed, served, rouse_all, come, passed, await_member, add_up, share)
+INSIDE = (rouse, doze, long_way, as_member, finish, mixed, rouse_all, come, passed, await_member, share)
 OUTSIDE = {function.__name__: function for function in (
     spin, serve, finish, recall, launch, long_way, as_member, await_member, meet)}
 

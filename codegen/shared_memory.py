@@ -11,6 +11,8 @@ import platform
 
 import numpy as np
 
+from gradscribe.runtime.groups import SUMMED
+
 LINE = 128                              # bytes: two lines of the cache, which processors fetch together
 WORDS = LINE // 8
 SYMBOLS = ("PyThread_tss_get", "PyThread_tss_set", "PyThread_acquire_lock_timed", "PyThread_release_lock")
@@ -67,8 +69,12 @@ def run(task, data) -> int:
     """What the function at an address gives for a word."""
 
 
+def form_of(operation, kind) -> int:
+    """How arrays of a dtype, by NumPy's number, are added up: see forms_of_sums; 0 where not here."""
+
+
 def combine(which, x, out, count, size):
-    """Combines so many entries at the address x with those at `out`, as one of COMBINED says."""
+    """Combines so many numbers at the address x with those at `out`, as one of COMBINED says; not at all for 0."""
 
 
 def copy(source, goal, count):
@@ -144,11 +150,22 @@ def intrinsics():
         return builder.zext(builder.extract_value(
             builder.cmpxchg(at(builder, a), old, new, "seq_cst", "seq_cst"), 1), number)
 
+    def look_up(builder, operation, kind):
+        after = builder.append_basic_block("known")
+        found = cgutils.alloca_once_value(builder, number(0))
+        choice = builder.switch(builder.add(builder.mul(operation, number(64)), kind), after)
+        for (code, dtype), form in forms_of_sums().items():
+            with builder.goto_block(builder.append_basic_block("form")):
+                choice.add_case(number(64 * code + dtype), builder.block)
+                builder.store(number(form), found)
+                builder.branch(after)
+        builder.position_at_end(after)
+        return builder.load(found)
+
     def by_case(builder, which, x, out, count, size):
-        """Combines so many entries of x with those of out, as one of COMBINED says."""
         after = builder.append_basic_block("combined")
         choice = builder.switch(which, after)
-        for k, (kind, form) in enumerate(COMBINED):
+        for k, (kind, form) in enumerate(COMBINED, 1):
             with builder.goto_block(builder.append_basic_block(f"combine_{k}")):
                 choice.add_case(number(k), builder.block)
                 builder.call(combining(builder.module, kind, form), [x, out, count, size])
@@ -164,7 +181,27 @@ def intrinsics():
         (swap, lambda b, a, v: b.atomic_rmw("xchg", at(b, a), v, "seq_cst")),
         (add, lambda b, a, v: b.atomic_rmw("add", at(b, a), v, "seq_cst")),
         (exchanged, exchange), (pause, wait), (member, own), (become, be), (sleep, acquire), (wake, release),
-        (run, call), (combine, by_case), (copy, move))}
+        (run, call), (form_of, look_up), (combine, by_case), (copy, move))}
+
+
+def forms_of_sums():
+    """How the common dtypes are added up, by the sum's number and the dtype's: which of COMBINED, counted from 1, takes
+    an entry more; << 8, which does so at the end, or 0; << 16, of how many numbers an entry is, of so many bytes, << 24.
+    """
+    made, which = {}, {(kind, form): k for k, (kind, form) in enumerate(COMBINED, 1)}
+    for letter in "ilqILQfdFD":
+        dtype = np.dtype(letter)
+        parts = 2 if dtype.kind == "c" else 1
+        width = dtype.itemsize // parts
+        name = f"{'int' if dtype.kind in 'iu' else 'float'}{8 * width}"
+        own = {"psum": (total, None), "pmean": (total, shared_pair if parts == 2 else shared), "pmax": (largest, None),
+               "pmin": (smallest, None)}
+        for function, (first, last) in own.items():
+            if (name, first) in which and (last is None or (name, last) in which) and (
+                    parts == 1 or first is total):
+                made[SUMMED[function], dtype.num] = (
+                    which[name, first] | which.get((name, last), 0) << 8 | parts << 16 | width << 24)
+    return made
 
 
 def combining(module, kind, form):
