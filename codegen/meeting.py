@@ -52,7 +52,7 @@ CLOSED = 1 << 32                        # of a gate
 FULL = CLOSED - 1
 LONG = 20_000                           # microseconds that a thread sleeps in a meeting before it takes the long way
 SPINNING = 100e-6                       # seconds that one looks again and again: about what it takes to be woken
-CHUNK = 2048                            # entries that are summed at a time, which stay in the cache
+CHUNK = 512                            # entries that are summed at a time, which stay in the cache
 TAKEN = 5                               # words of a table for an array, as collecting.py writes them
 MEET = "gradscribe.meet"
 

@@ -186,7 +186,7 @@ def intrinsics():
 
 def forms_of_sums():
     """How the common dtypes are added up, by the sum's number and the dtype's: which of COMBINED, counted from 1, takes
-    an entry more; << 8, which does so at the end, or 0; << 16, of how many numbers an entry is, of so many bytes, << 24.
+    an entry more; << 8, which does so at the end, or 0; << 16, how many numbers an entry has; << 24, the bytes of each.
     """
     made, which = {}, {(kind, form): k for k, (kind, form) in enumerate(COMBINED, 1)}
     for letter in "ilqILQfdFD":
