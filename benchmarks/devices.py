@@ -6,7 +6,12 @@
 
 A step is the value and gradient of a network's loss, the mean of both over the devices, and the update; or the
 greeks of an option by simulated paths.  One device has the whole batch, two have a half each.  Times are medians in
-milliseconds, taken in turns by one and two devices; BLAS has one thread.
+milliseconds, taken in turns by one and two devices, each of which first makes a step that is not counted: steps of a
+training follow each other.  BLAS has one thread.
+
+The overhead of a step is what gs.pmap takes for a program of a few additions and one sum over two devices, less what
+gs.jit takes for the same on one: the median of a thousand steps that follow each other, and of as many with pauses of a
+millisecond, after which the threads sleep; of five such medians the smallest, as other processes take cores.
 """
 # ruff: noqa: B023  the functions are called in the pass that makes them
 import argparse
@@ -38,8 +43,32 @@ def medians(rounds, *runs):
     """The median milliseconds of each, taken in turns."""
     for run in runs:
         run()
-    found = [[seconds(run) for run in runs] for _ in range(rounds)]
+    found = [[(run(), seconds(run))[1] for run in runs] for _ in range(rounds)]
     return [1e3 * statistics.median(times) for times in zip(*found)]
+
+
+def overhead(pause=0.0, steps=1000):
+    """The microseconds of a step of two devices over one."""
+    one, two = gs.jit(few), gs.pmap(few_together, "i")
+    x = np.ones((2, 4))
+    for _ in range(4):
+        one(x[0]), two(x)
+
+    def median(run):
+        times = []
+        for _ in range(steps):
+            time.sleep(pause) if pause else None
+            times.append(seconds(run))
+        return 1e6 * statistics.median(times)
+    return min(median(lambda: two(x)) - median(lambda: one(x[0])) for _ in range(5))
+
+
+def few(x):
+    return x * 2.0 + np.sum(x)
+
+
+def few_together(x):
+    return x * 2.0 + lax.psum(np.sum(x), "i")
 
 
 def network(width, batch):
@@ -88,21 +117,28 @@ MARKET = (101.0, 0.2, 0.03)
 
 
 def on_threads(rounds):
-    import jax
-    import jax.numpy as jnp
+    try:
+        import jax
+        import jax.numpy as jnp
+    except ImportError:
+        jax = None
     alone, together = program(np, lax, gs.value_and_grad)
-    theirs, theirs_together = program(jnp, jax.lax, jax.value_and_grad)
     one, two = gs.jit(alone), gs.pmap(together, "batch", in_axes=(None, 0, 0), out_axes=None)
-    their_one = jax.jit(theirs)
-    their_two = jax.pmap(theirs_together, "batch", in_axes=(None, 0, 0), out_axes=None)
+    if jax is not None:
+        theirs, theirs_together = program(jnp, jax.lax, jax.value_and_grad)
+        their_one = jax.jit(theirs)
+        their_two = jax.pmap(theirs_together, "batch", in_axes=(None, 0, 0), out_axes=None)
+    print(f"overhead of a step on two threads: {overhead():.0f} us; after a pause: {overhead(1e-3, 200):.0f} us")
     print(f"{'network':>16} {'one':>9} {'two':>9} {'ratio':>6}    {'JAX one':>9} {'JAX two':>9} {'ratio':>6}")
     for width, batch in NETWORKS:
         params, x, y = network(width, batch)
         halves = x.reshape(2, -1, width), y.reshape(2, -1, 10)
         a, b = medians(rounds, lambda: one(params, x, y), lambda: two(params, *halves))
-        c, d = medians(rounds, lambda: jax.block_until_ready(their_one(params, x, y)),
-                       lambda: jax.block_until_ready(their_two(params, *halves)))
-        time.sleep(0.2)                 # JAX's threads wait for work at full speed for a while
+        c = d = float("nan")
+        if jax is not None:
+            c, d = medians(rounds, lambda: jax.block_until_ready(their_one(params, x, y)),
+                           lambda: jax.block_until_ready(their_two(params, *halves)))
+            time.sleep(0.2)             # JAX's threads wait for work at full speed for a while
         what = f"{width} x {batch}"
         print(f"{what:>16} {a:9.3f} {b:9.3f} {a / b:6.2f}    {c:9.3f} {d:9.3f} {c / d:6.2f}", flush=True)
     one, two = gs.jit(greeks), gs.pmap(greeks_together, "batch", in_axes=(None, 0), out_axes=None)

@@ -33,7 +33,7 @@ from gradscribe.codegen.loops import types as loop_types
 from gradscribe.codegen.loops.analysis import equivalence
 from gradscribe.runtime.modules import RUNTIME
 
-FORMAT = 4
+FORMAT = 5
 MOST = 2000                         # entries
 LONGEST = 120.0                     # seconds that a process waits for what another compiles
 _stamp: list[str] = []

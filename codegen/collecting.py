@@ -3,7 +3,8 @@
 
 The text says `collected(x, 'psum(i)', x.shape, np.float64)`.  Compiled, what is asked is a number (groups.site_of), and
 what is called is a C function of ctypes by its symbol, which gets Python's lock for as long as it runs: machine code on
-disk holds the name and no address.  `reported(report_1, (x, n))` calls a function of Python by number (reporting.py).
+disk holds the name and no address.  Threads that meeting.py has begun try its way first, which needs no such lock.
+`reported(report_1, (x, n))` calls a function of Python by number (reporting.py).
 """
 import ctypes
 import functools
@@ -15,13 +16,13 @@ from gradscribe.ast_transform.passes.collectives import HALVES, MOVING, REDUCING
 from gradscribe.codegen.loops.build import ZERO, quoted
 from gradscribe.codegen.loops.form import Call, Const, change, rebuilt, statements
 from gradscribe.codegen.lowered import Lazy, shape
+from gradscribe.codegen.meeting import MEET, TAKEN
 from gradscribe.runtime import collectives as named
 from gradscribe.runtime import groups
 
 SYMBOL, SYMBOL_OF_ALL, SYMBOL_OF_REPORT = "gradscribe.told", "gradscribe.told_all", "gradscribe.reported"
 ASKED = ("collected", "collected_number", "collected_done", "collected_all")
 CALLS = (*ASKED, "reported")
-PLACE = 5                               # words for each array of several: dtype, rank, shape, entries, result
 ENDS = [done for _, done in HALVES.values()]
 FAILED, NOT_TOLD = "a function over an axis of devices failed", "a report failed"
 
@@ -147,6 +148,7 @@ def functions():
                              (SYMBOL_OF_REPORT, _of_table(groups.reported))):
         _kept.append(callback)
         binding.add_symbol(symbol, ctypes.cast(callback, ctypes.c_void_p).value)
+    binding.add_symbol(MEET, ctypes.addressof(MEETING))
     tell, tell_all, report = intrinsic(_tell), intrinsic(_tell_all), intrinsic(_report)
 
     @numba.njit(nogil=True)
@@ -201,6 +203,7 @@ def functions():
 
 
 _kept = []                              # C functions, whose addresses LLVM has
+MEETING = ctypes.c_void_p()             # the short way of a sum, once threads take it
 
 
 def _callback():
@@ -227,24 +230,58 @@ def _by_table(symbol, given, outs):
     """A call with the addresses of arrays in a table; the last of the values are where results go."""
     from llvmlite import ir
     from numba.core import cgutils
-    from numba.np.arrayobj import make_array
 
     def emit(context, builder, signature, values):
         number, pointer = ir.IntType(64), ir.IntType(8).as_pointer()
-        count = len(given.types)
-        table = cgutils.alloca_once(builder, number, size=number(PLACE * max(count, 1)))
-        for k, (kind, out) in enumerate(zip(given.types, outs.types)):
-            array, whole = (make_array(t)(context, builder, builder.extract_value(v, k))
-                            for t, v in ((kind, values[1]), (out, values[-1])))
-            words = [number(np.dtype(str(kind.dtype)).num), number(kind.ndim),
-                     builder.ptrtoint(array._get_ptr_by_name("shape"), number),
-                     builder.ptrtoint(array.data, number), builder.ptrtoint(whole.data, number)]
-            for j, word in enumerate(words):
-                builder.store(word, builder.gep(table, [number(PLACE * k + j)]))
+        pairs = [(kind, builder.extract_value(values[1], k), out, builder.extract_value(values[-1], k))
+                 for k, (kind, out) in enumerate(zip(given.types, outs.types))]
+        table = written(context, builder, pairs)
         form = ir.FunctionType(ir.IntType(32), [number, number, pointer])
-        function = cgutils.get_or_insert_function(builder.module, form, symbol)
-        return builder.call(function, [values[0], number(count), builder.bitcast(table, pointer)])
+
+        def ask():
+            function = cgutils.get_or_insert_function(builder.module, form, symbol)
+            return builder.call(function, [values[0], number(len(pairs)), builder.bitcast(table, pointer)])
+        return ask() if symbol == SYMBOL_OF_REPORT else asked(context, builder, values[0], len(pairs), table, ask)
     return emit
+
+
+def written(context, builder, pairs):
+    """A table of arrays on the stack: of each its dtype, rank, shape, entries, and the entries of its result."""
+    from llvmlite import ir
+    from numba.core import cgutils
+    from numba.np.arrayobj import make_array
+    number = ir.IntType(64)
+    table = cgutils.alloca_once(builder, number, size=number(TAKEN * max(len(pairs), 1)))
+    for k, (kind, value, out, whole) in enumerate(pairs):
+        array, result = make_array(kind)(context, builder, value), make_array(out)(context, builder, whole)
+        words = [number(np.dtype(str(kind.dtype)).num), number(kind.ndim),
+                 builder.ptrtoint(array._get_ptr_by_name("shape"), number),
+                 builder.ptrtoint(array.data, number), builder.ptrtoint(result.data, number)]
+        for j, word in enumerate(words):
+            builder.store(word, builder.gep(table, [number(TAKEN * k + j)]))
+    return table
+
+
+def asked(context, builder, site, count, table, ask):
+    """What a sum gives on the short way, if there is one; else what ask() gives."""
+    from llvmlite import ir
+    from numba import types
+    from numba.core import cgutils
+    number, small = ir.IntType(64), ir.IntType(32)
+    kinds = (types.int64,) * 3
+    function = context.call_conv.get_function_type(types.int64, kinds).as_pointer()
+    cell = builder.module.globals.get(MEET)
+    if cell is None:
+        cell = ir.GlobalVariable(builder.module, function, MEET)
+        cell.linkage = "external"
+    meet, found = builder.load(cell), cgutils.alloca_once_value(builder, small(1))
+    with builder.if_then(cgutils.is_not_null(builder, meet)):
+        _, declined = context.call_conv.call_function(
+            builder, meet, types.int64, kinds, [site, number(count), builder.ptrtoint(table, number)])
+        builder.store(builder.trunc(declined, small), found)
+    with builder.if_then(builder.icmp_signed("!=", builder.load(found), small(0))):
+        builder.store(ask(), found)
+    return builder.load(found)
 
 
 def _tell(context, site, given, out):
@@ -255,16 +292,20 @@ def _tell(context, site, given, out):
 
     def emit(context, builder, signature, values):
         number, pointer = ir.IntType(64), ir.IntType(8).as_pointer()
-        words = [values[0]]
-        for kind, value in zip(signature.args[1:], values[1:]):
-            array = make_array(kind)(context, builder, value)
-            dtype = np.dtype(str(kind.dtype))
-            words += [number(dtype.num), number(kind.ndim),
-                      builder.bitcast(array._get_ptr_by_name("shape"), pointer),
-                      builder.bitcast(array.data, pointer)]
-        form = ir.FunctionType(ir.IntType(32), [w.type for w in words])
-        function = cgutils.get_or_insert_function(builder.module, form, SYMBOL)
-        return builder.call(function, words)
+
+        def ask():
+            words = [values[0]]
+            for kind, value in zip(signature.args[1:], values[1:]):
+                array = make_array(kind)(context, builder, value)
+                words += [number(np.dtype(str(kind.dtype)).num), number(kind.ndim),
+                          builder.bitcast(array._get_ptr_by_name("shape"), pointer),
+                          builder.bitcast(array.data, pointer)]
+            form = ir.FunctionType(ir.IntType(32), [w.type for w in words])
+            return builder.call(cgutils.get_or_insert_function(builder.module, form, SYMBOL), words)
+        if given.ndim != out.ndim or given.dtype != out.dtype:
+            return ask()
+        table = written(context, builder, [(given, values[1], out, values[2])])
+        return asked(context, builder, values[0], 1, table, ask)
     if not isinstance(given, types.Array) or not isinstance(out, types.Array):
         return None
     return types.int32(types.int64, given, out), emit

@@ -88,7 +88,11 @@ class Compiled:
 
     def fitted(self, *leaves):
         """A call with arguments that are not contiguous, not writable, or of another dtype."""
-        return self.function(*[_fitted(a, k) for a, k in zip(leaves, self.kinds)])
+        return self.function(*self.taken(leaves))
+
+    def taken(self, leaves):
+        """Such arguments as the compiled function takes them."""
+        return [_fitted(a, k) for a, k in zip(leaves, self.kinds)]
 
 
 def _fitted(value, kind):

@@ -15,6 +15,7 @@ from gradscribe.api import _decorator
 from gradscribe.ast_transform.core.form import Const, Pack, Var
 from gradscribe.ast_transform.core.kinds import Array, Length, Opaque, key_of, unify
 from gradscribe.ast_transform.core.kinds import Sequence as Container
+from gradscribe.ast_transform.passes.described import fact_of
 from gradscribe.ast_transform.passes.short import Bfloat16
 from gradscribe.ast_transform.passes.state import APPENDED
 from gradscribe.ast_transform.requirements import place_of, place_of_result
@@ -24,7 +25,7 @@ from gradscribe.codegen.interrupts import stopped_cleanly
 from gradscribe.colours import Source
 from gradscribe.entry import OTHER, entry_for
 from gradscribe.frames import leaving, public
-from gradscribe.given import Foreign, mapped
+from gradscribe.given import Foreign, holds_children, mapped
 from gradscribe.making import alone
 from gradscribe.named import counted
 from gradscribe.progress import telling
@@ -227,7 +228,7 @@ class Jitted(Transformed):
         except TransformError as error:
             error.origin = error.origin or place_of_result(self.base)
             raise
-        call = caller(names, facts, words, normal_form, compiled, inputs, outputs, reader.state_outputs)
+        call = caller(facts, words, normal_form, compiled, inputs, outputs, reader.state_outputs)
         if compiled.leaves_unsaid:
             call = self.worded(call, len(names), list(words))
         if compiled.reports:
@@ -238,6 +239,8 @@ class Jitted(Transformed):
         version = Version(key, normal_form, None, text, call, guards_of(reader), convert,
                           (self, len(names), reader.captured) if writes else None)
         version.compiled = compiled
+        if not (writes or inputs or outputs or reader.state_outputs or holds_children(fact_of(normal_form.result))):
+            version.leaves = facts, words
         if recording() and self.platform == "cpu":
             record(normal_form.label, compiled.llvm(), "llvm")
         return version
@@ -444,16 +447,14 @@ def raising(call):
     return guarded
 
 
-def caller(names, facts, words, function, compiled, inputs=(), arguments=(), state=()):
+def caller(facts, words, function, compiled, inputs=(), arguments=(), state=()):
     """Takes containers apart, calls the compiled code on their leaves, and puts its results together.
 
     inputs: attributes that are arguments as well; arguments and state: what is written back into arrays that were
     given, and into attributes, the last of the results.
     """
-    parameters = [f"a{k}" for k in range(len(names))] + [f"k{k}" for k in range(len(words))]
-    leaves, space = [], {"compiled": compiled, "run": compiled.function, "__name__": __name__}
-    for parameter, fact in zip(parameters, [*facts, *words.values()]):
-        leaves += _paths(parameter, fact, space)
+    space = {"compiled": compiled, "run": compiled.function, "__name__": __name__}
+    parameters, leaves = taken_apart(facts, words, space)
     space |= {f"e{k}": value for k, value in enumerate(compiled.extra)}
     places = iter(_results(compiled, space))
     texts = dict(zip([p.value for p in function.params if isinstance(p.value, Var)], leaves))
@@ -475,7 +476,15 @@ def caller(names, facts, words, function, compiled, inputs=(), arguments=(), sta
     return space["call"]
 
 
-def _results(compiled, space):
+def taken_apart(facts, words, space):
+    """The text of the parameters of a call, and of each leaf of its arguments; space: gets what the text names."""
+    parameters, leaves = [f"a{k}" for k in range(len(facts))] + [f"k{k}" for k in range(len(words))], []
+    for parameter, fact in zip(parameters, [*facts, *words.values()]):
+        leaves += _paths(parameter, fact, space)
+    return parameters, leaves
+
+
+def _results(compiled, space, found="r"):
     """The text of each leaf of the result: numbers as NumPy's, what is known when compiling as it is."""
     out, place = [], 0
     for kind, what in compiled.results:
@@ -484,7 +493,7 @@ def _results(compiled, space):
             space[name] = what
             out.append(name)
             continue
-        text = f"r[{place}]"
+        text = f"{found}[{place}]"
         if kind == "scalar" and not isinstance(what, type):
             space[name] = what.type
             text = f"{name}({text})"

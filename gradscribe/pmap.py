@@ -13,9 +13,11 @@ from gradscribe.api import _base, _dummy, _plain
 from gradscribe.ast_transform.mapping import OnDevices, Vmap
 from gradscribe.ast_transform.passes.values import Derived
 from gradscribe.ast_transform.source.diagnose import KindError
+from gradscribe.entry import OTHER, entry_for
 from gradscribe.frames import public
-from gradscribe.jit import Jitted
+from gradscribe.jit import ENTRIES, Jitted
 from gradscribe.runtime import groups, teams
+from gradscribe.steps import step_of
 from gradscribe.threads import one_thread_each
 from gradscribe.transformed import Transformed
 from gradscribe.tree_util import tree_broadcast, tree_flatten, tree_leaves, tree_unflatten
@@ -98,22 +100,28 @@ class Pmapped(Transformed):
         self.compress = bool(compress)
         self.__name__ = f"pmap_{getattr(base, '__name__', 'f')}"
 
-    _made_later = (*Transformed._made_later, "programs", "last")
+    _made_later = (*Transformed._made_later, "programs", "last", "_steps", "_seen", "_launchers")
 
     def _begin(self):
         super()._begin()
         self.programs, self.last = {}, None
+        self._steps, self._seen, self._launchers = [], set(), {}
 
     @public
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        for step in self._steps:
+            out = step(args, kwargs)
+            if out is not OTHER:
+                return out
         leaves, structure, places, size = self.mapped(args, kwargs)
         if self.backend == "mpi" or self.backend is None and machine.RUN:
             return self.on_ranks(leaves, structure, places, size)
         program = self.program(size)
-        parts = [tree_unflatten(structure, [
-            leaf if axis is None else leaf[(slice(None),) * axis + (rank,)] for leaf, axis in zip(leaves, places)])
-            for rank in range(size)]
-        return self.collected(self.on_threads(program, parts, size), size)
+        parts = [tree_unflatten(structure, part_of(leaves, places, rank)) for rank in range(size)]
+        results = self.on_threads(program, parts, size)
+        if len(self._steps) < ENTRIES:
+            self.shorten(program, args, kwargs, structure, places, size)
+        return self.collected(results)
 
     @property
     def source(self):
@@ -164,11 +172,14 @@ class Pmapped(Transformed):
         if size is None:
             raise KindError("pmap maps no argument: every entry of in_axes is None", None,
                             "Map one, or give axis_size.")
-        there = machine.device_count() if self.devices is None else len(self.devices)
+        there = self.device_count()
         if size > there or size < 1:
             raise KindError(f"the mapped axes have length {size}, and there are {there} devices", None,
                             "Map at most as many; GRADSCRIBE_DEVICES says how many this process has.")
         return leaves, structure, places, size
+
+    def device_count(self):
+        return machine.device_count() if self.devices is None else len(self.devices)
 
     # running
 
@@ -177,6 +188,8 @@ class Pmapped(Transformed):
         grid = teams.Grid([self.name], [size], deadline())
         shown(program, args, kwargs)            # compiled once, before all begin
 
+        from gradscribe.codegen.launching import apart  # only who compiles waits for the lowering's import
+
         def piece(rank):
             args, kwargs = parts[rank]
 
@@ -184,8 +197,44 @@ class Pmapped(Transformed):
                 with groups.axes_bound(grid.members(rank)), groups.own_errors():
                     return program(*args, **kwargs)
             return run
-        with one_thread_each():
+        with one_thread_each(), apart():
             return teams.side_by_side([piece(rank) for rank in range(size)], grid, deadline())
+
+    def shorten(self, program, args, kwargs, structure, places, size):
+        """Arguments like these take the short way from now on, where a version has been called twice."""
+        from gradscribe.codegen.launching import Launcher, can_launch  # as above
+        version = program._last
+        if version not in self._seen:
+            self._seen.add(version)
+            return
+        if version.leaves is None or version.convert or program._least or program._tied or \
+                not can_launch(version.compiled):
+            return
+
+        def in_python(rank, given):
+            """What one device gives where compiled code does not word its exception."""
+            leaves, structure, places, _ = self.mapped(given[:len(args)], dict(zip(kwargs, given[len(args):])))
+            own, words = tree_unflatten(structure, part_of(leaves, places, rank))
+            return program.base(*own, **words)
+        key = version, size
+        if key not in self._launchers:
+            self._launchers[key] = Launcher(version.compiled, self.name, size, in_python)
+        positional, named = tree_unflatten(structure, [-1 if axis is None else axis for axis in places])
+        step = step_of(version, [*positional, *named.values()], size, self._launchers[key], self.collected,
+                       lambda tree: axes_of(tree, self.out_axes, "out_axes"), deadline)
+        if step is None:
+            return
+
+        def call(*given):
+            self.last, program._last = program, version
+            with one_thread_each():
+                return step(*given)
+
+        def there():
+            return self.device_count() >= size and (self.backend is not None or not machine.RUN)
+        entry = entry_for(args, kwargs, call, (*version.guards, there), program._static)
+        if entry is not None:
+            self._steps.append(entry)
 
     def on_ranks(self, leaves, structure, places, size):
         """This process's part: its entry of arguments that all have, or arguments that are its own part."""
@@ -198,8 +247,7 @@ class Pmapped(Transformed):
                             "Map an axis as long as there are processes, or this process's own part, of length 1.")
         group, own = world.group(self.name), size == 1 < world.size
         rank = 0 if own else world.rank
-        args, kwargs = tree_unflatten(structure, [
-            leaf if axis is None else leaf[(slice(None),) * axis + (rank,)] for leaf, axis in zip(leaves, places)])
+        args, kwargs = tree_unflatten(structure, part_of(leaves, places, rank))
         program = self.program(world.size, overlap=world.size > 1)
         try:
             version = shown(program, args, kwargs)
@@ -213,14 +261,14 @@ class Pmapped(Transformed):
                 error.add_note(f"raised on rank {world.rank} of {world.size} of the axis {self.name!r}")
             raise
         if own:
-            return self.collected([result], 1)
+            return self.collected([result])
         first, structure = tree_flatten(result)
         found = zip(first, axes_of(result, self.out_axes, "out_axes"))
         return tree_unflatten(structure, [
             leaf if axis is None else np.moveaxis(group.gather(np.asarray(leaf), "the results"), 0, axis)
             for leaf, axis in found])
 
-    def collected(self, results, size):
+    def collected(self, results):
         """The results of all devices, laid along out_axes."""
         first, structure = tree_flatten(results[0])
         places = axes_of(results[0], self.out_axes, "out_axes")
@@ -229,6 +277,11 @@ class Pmapped(Transformed):
         for k, (leaf, axis) in enumerate(zip(first, places)):
             made.append(leaf if axis is None else np.stack([leaf, *(o[k] for o in others)], axis))
         return tree_unflatten(structure, made)
+
+
+def part_of(leaves, places, rank):
+    """The leaves that one device is given."""
+    return [leaf if axis is None else leaf[(slice(None),) * axis + (rank,)] for leaf, axis in zip(leaves, places)]
 
 
 def shown(program, args, kwargs):

@@ -43,8 +43,8 @@ _KEPT = 512                         # exact signatures remembered by one functio
 
 class Version:
     """One specialisation: the emitted text, its function, and what it was made from."""
-    __slots__ = ("_text", "compiled", "convert", "emitted", "function", "guards", "halves", "key", "kinds", "lengths",
-                 "normal_form", "outside", "seen")
+    __slots__ = ("_text", "compiled", "convert", "emitted", "function", "guards", "halves", "key", "kinds", "leaves",
+                 "lengths", "normal_form", "outside", "seen")
 
     def __init__(self, key, normal_form, emitted, text, function, guards, convert, writes=None):
         """writes: what `apart` is told of a function that writes into an argument."""
@@ -54,6 +54,7 @@ class Version:
         self.key, self.normal_form, self.emitted, self._text = key, normal_form, emitted, text
         self.function, self.guards, self.convert, self.lengths = function, guards, convert, ()
         self.compiled = None            # the machine code, of a compiled version
+        self.leaves = None              # where its arguments are, if it has no others and writes nothing: facts, words
         self.halves = None              # what is done once and for each tangent, of a linear function
         self.outside = ()               # what it reads from outside
         if recording():

@@ -53,10 +53,16 @@ def own_errors():
     try:
         yield
     except RuntimeError:
-        failure, LOCAL.failure = LOCAL.failure, None
-        if failure is None:
+        stopped = failure()
+        if stopped is None:
             raise
-        raise failure from None
+        raise stopped from None
+
+
+def failure():
+    """What stopped compiled code in this thread, if something did; it is told once."""
+    found, LOCAL.failure = getattr(LOCAL, "failure", None), None
+    return found
 
 
 # --- the functions, on groups -----------------------------------------------------------------------------------------
@@ -166,10 +172,15 @@ FORMS = {"all_gather": gathered, "psum_scatter": scattered, "all_to_all": exchan
 
 # --- asked for by compiled code ---------------------------------------------------------------------------------------
 
+SUMMED = {"psum": 1, "pmax": 2, "pmin": 3, "pmean": 4}      # the last three bits of the number of such a place
+
+
 def site_of(function, names, options):
-    """A number for what a place in a program asks for, the same in all processes."""
+    """A number for what a place in a program asks for, the same in all processes; it says which sum it is over an axis.
+    """
     what = function, tuple(names), dict(sorted(options.items()))
-    number = int(hashlib.sha256(repr(what).encode()).hexdigest()[:15], 16)
+    number = int(hashlib.sha256(repr(what).encode()).hexdigest()[:15], 16) & ~7
+    number |= SUMMED.get(function, 0) if len(names) == 1 else 0
     SITES[number], NUMBERS[spelled(function, names, options)] = what, number
     return number
 

@@ -6,12 +6,14 @@ come does small work for all, large arrays are done by all together, each a part
 whoever comes first, so that results repeat bit for bit.  Where one fails or goes another way, all are told.
 """
 import math
+import os
 import threading
 import time
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from gradscribe.runtime.groups import Lost
+from gradscribe.runtime.groups import LOCAL, Lost
 
 LARGE = 1 << 17                         # bytes from which the threads share the work of a sum
 PATIENCE = 2.0                          # seconds that the others have to end after one has failed
@@ -27,7 +29,7 @@ class Team:
         for gate in self.gates:
             gate.acquire()
         self.given, self.agreed, self.waiting = [None] * size, [], {}
-        self.ended, self.failure = set(), None
+        self.ended, self.failure, self.look = set(), None, None
 
     def member(self, rank):
         return Member(self, rank)
@@ -35,6 +37,8 @@ class Team:
     def meet(self, rank, what, value, act=None):
         """The values of all, once they are there; the last to come compares what is asked and runs act(values)."""
         with self.guard:
+            if self.look is not None:
+                self.ended.update(self.look())
             if self.failure is not None:
                 raise self.news()
             self.given[rank] = value
@@ -237,6 +241,12 @@ class Grid:
         """The groups of one thread, by the names of their axes."""
         return self.own[rank]
 
+    def look_in(self, look: Callable[[], Sequence[int]]) -> None:
+        """Threads of one axis may come to their ends without a word: look() gives the ranks of those who have, and
+        others `leave` from then on.
+        """
+        (self.teams[0].look,) = [look] * len(self.teams)
+
     def failed(self, rank, error):
         """A thread has ended with an exception: all are told, whichever axis they wait on."""
         for team in self.teams:
@@ -261,33 +271,86 @@ class Grid:
 # --- the threads ------------------------------------------------------------------------------------------------------
 
 class Worker(threading.Thread):
-    """A thread that waits for work; `done` is set when it has finished a piece."""
+    """A thread that waits for work; `done` is set when it has finished a piece.
+
+    It waits on a lock of Python's, or where codegen/launching.py has it wait: then it runs compiled programs as well,
+    as the member of the groups that it `serves`, with settle() for those that end in Python.
+    """
 
     def __init__(self, number):
         super().__init__(name=f"gradscribe device {number}", daemon=True)
         self.go, self.done, self.work = threading.Lock(), threading.Lock(), None
         self.go.acquire()
         self.done.acquire()
+        self.rest = self.mail = None
+        self.wake, self.bound = self.go.release, {}
+        self.serves = self.settle = None
         self.start()
 
     def run(self):
+        LOCAL.axes = self.bound
         while True:
-            self.go.acquire()
+            if self.rest is None:
+                self.go.acquire()
+            else:
+                self.rest()
             work, self.work = self.work, None
-            if work is None:
-                return
-            work()
-            del work
-            self.done.release()
+            if work is not None:
+                work()
+                del work
+                self.done.release()
 
     def begin(self, work):
+        self.serve({}, None)
         self.work = work
-        self.go.release()
+        self.wake()
+
+    def waits_in(self, mail, rest: Callable[[], None], wake: Callable[[], None]) -> None:
+        """From now on it waits in rest(), which wake() ends; mail: memory that these use."""
+        before, self.mail, self.rest, self.wake = self.wake, mail, rest, wake
+        before()
+
+    def serve(self, members, settle):
+        """The groups that it is in, and the end of the programs that it runs, while it waits."""
+        self.serves, self.settle = members, settle
+        self.bound.clear()
+        self.bound.update(members)
 
 
 _idle: list[Worker] = []
 _lock = threading.Lock()
 _numbers = iter(range(1 << 30))
+_running = [0]                          # the threads of calls that have not ended
+
+
+def _after_fork():
+    """A child has no threads but the one that it began with."""
+    global _lock
+    _lock, _running[0] = threading.Lock(), 0
+    _idle.clear()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)
+
+
+def borrowed(count: int) -> list[Worker]:
+    """Threads that wait, for a call of one more than so many members."""
+    with _lock:
+        _running[0] += count + 1
+        return [_idle.pop() if _idle else Worker(next(_numbers)) for _ in range(count)]
+
+
+def given_back(workers: list[Worker], count: int) -> None:
+    """The end of a call for which so many were borrowed; those that hang do not come back."""
+    with _lock:
+        _running[0] -= count + 1
+        _idle.extend(reversed(workers))
+
+
+def running() -> int:
+    """How many threads the calls that have not ended have."""
+    return _running[0]
 
 
 def side_by_side(programs, grid, deadline=None):
@@ -309,14 +372,22 @@ def side_by_side(programs, grid, deadline=None):
                 grid.failed(rank, error)
         return work
 
-    with _lock:
-        workers = [_idle.pop() if _idle else Worker(next(_numbers)) for _ in range(size - 1)]
-    for rank, worker in enumerate(workers, 1):
-        worker.begin(piece(rank))
-    piece(0)()
+    workers, lost = borrowed(size - 1), range(1, size)
+    try:
+        for rank, worker in enumerate(workers, 1):
+            worker.begin(piece(rank))
+        piece(0)()
+        lost = waited([lambda seconds, w=w: w.done.acquire(timeout=seconds) for w in workers], grid, deadline)
+    finally:
+        given_back([w for rank, w in enumerate(workers, 1) if rank not in lost], size - 1)
+    return concluded(results, errors, lost, grid, deadline)
+
+
+def waited(waits: Sequence[Callable[[float], bool]], grid: Grid, deadline: float | None) -> list[int]:
+    """The ranks, from 1 on, that do not end soon enough; waits: whether each has ended within so many seconds."""
     lost, limit = [], None
-    for rank, worker in enumerate(workers, 1):
-        while not worker.done.acquire(timeout=0.05 if grid.troubled else 0.2):
+    for rank, wait in enumerate(waits, 1):
+        while not wait(0.05 if grid.troubled else 0.2):
             if grid.troubled:           # who runs comes to a meeting, or to the end, or hangs
                 limit = min(limit or math.inf, time.monotonic() + min(PATIENCE, deadline or PATIENCE))
             elif deadline is not None and grid.ended:
@@ -324,8 +395,12 @@ def side_by_side(programs, grid, deadline=None):
             if limit is not None and time.monotonic() > limit:
                 lost.append(rank)
                 break
-    with _lock:
-        _idle.extend(w for rank, w in enumerate(workers, 1) if rank not in lost)
+    return lost
+
+
+def concluded(results: list, errors: list, lost: Sequence[int], grid: Grid, deadline: float | None) -> list:
+    """The results of all, or the error that is nobody's consequence."""
+    size = len(results)
     if lost and not any(errors):
         raise Lost(f"rank {lost[0]} of {size} has not ended within {deadline:g} s of the others", lost[0])
     first = next((k for k, e in enumerate(errors) if e is not None and not isinstance(e, Lost)), None)

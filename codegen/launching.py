@@ -1,0 +1,348 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Compiled programs on threads: one thread of Python lays down what each is given, starts all, and takes the results.
+
+What a program is given lies in memory as its machine code takes it; `put` and `take`, which are compiled for the types
+of arguments and results, write and read it.  In between the threads run without Python's lock (meeting.py).  What goes
+another way, an error among it, comes back to Python in the thread where it happened, and ends as `runtime/teams.py` has
+it.
+"""
+import functools
+import hashlib
+import inspect
+import os
+import sys
+import time
+from collections.abc import Callable, Sequence
+from contextlib import contextmanager
+
+from gradscribe.codegen import cache
+from gradscribe.codegen.collecting import MEETING
+from gradscribe.codegen.helpers import addressed
+from gradscribe.codegen.meeting import (
+    CALLER,
+    DATA,
+    DONE,
+    LOCK,
+    LONG,
+    LONG_WAY,
+    MAIL,
+    MEMBERS,
+    OWN,
+    RANK,
+    RUNS,
+    SIZE,
+    SPINNING,
+    SPINS,
+    STATE,
+    TASK,
+    TEAM,
+    compiled,
+    own_text,
+    pointer_of,
+    spins,
+)
+from gradscribe.codegen.shared_memory import LINE, WORDS, lines, lock
+from gradscribe.runtime import groups, teams
+from gradscribe.runtime.compiled import Unsaid
+
+# what a member's program is given and gives
+FUNCTION, CODE, EXCEPTION, HEAD = 0, 1, 2, 4        # words; arguments and results follow
+ALIGNED = 16                            # bytes
+MOST = 64                               # arguments that a program is given so
+
+
+def can_launch(made) -> bool:
+    """Whether a compiled function runs on threads in this way: it does not talk to Python, but for functions over axes
+    and reports.
+    """
+    dtypes = [dtype for dtype, _ in made.kinds]
+    return "generator_of" not in made.source and len(dtypes) <= MOST and "generator" not in dtypes
+
+
+class Launcher:
+    """A compiled function for so many members of an axis."""
+
+    def __init__(self, made, name, size: int, plain: Callable):
+        """made: a jit_cpu.Compiled; plain(rank, given): what a member does in Python, where its exception is worded.
+        """
+        (found,) = made.function.overloads.values()
+        self.made, self.name, self.size, self.plain = made, name, size, plain
+        self.put, self.take, self.room = forms(tuple(found.signature.args), found.signature.return_type)
+        self.function, self.idle = pointer_of(made.function), []
+        self.cores, self.launch = cores(), compiled("launch")
+        self.looks = spins() if size <= self.cores else 0
+        MEETING.value = pointer_of(compiled("meet"))
+        for function in ("serve", "recall", "finish", "await_member", "long_way"):
+            compiled(function)          # now, not while others wait
+
+    def run(self, parts: Sequence[tuple], given: tuple, deadline: float | None) -> tuple | list:
+        """What the program gives each member for its leaves: a tuple of tuples; where one had its value from Python, a
+        list of (leaves, None) or (None, value).  given: the arguments of the call, for `plain`.
+        """
+        lane = self.idle.pop() if self.idle else Lane(self)
+        return lane.run(parts, given, deadline)
+
+
+class Lane:
+    """Memory and groups for one call of a program at a time."""
+
+    def __init__(self, launcher):
+        self.launcher, size = launcher, launcher.size
+        self.words = team_of(size)
+        self.team = self.words.ctypes.data
+        self.members = [self.team + LINE * (MEMBERS + rank) for rank in range(size)]
+        room = -(-launcher.room // LINE)
+        self.data = lines(room * size).reshape(size, room * WORDS)
+        self.data[:, FUNCTION] = launcher.function
+        self.states = self.words.reshape(-1, WORDS)[MEMBERS:, STATE]
+        for rank, line in enumerate(self.words.reshape(-1, WORDS)[MEMBERS:]):
+            line[DATA] = self.data[rank].ctypes.data
+        self.states[:] = DONE
+        self.ended, self.grid, self.workers = 0.0, None, [None] * size
+
+    def renew(self, deadline):
+        """Groups that nobody has met in."""
+        self.grid = teams.Grid([self.launcher.name], [self.launcher.size], deadline)
+        self.deadline = deadline
+        self.grid.look_in(self.look)
+
+    def look(self):
+        """The ranks that have come to their ends; from now on those who do so say it."""
+        compiled("long_way")(self.team)
+        return [k for k, code in enumerate(self.data[:, CODE].tolist()) if self.states[k] != RUNS and not code]
+
+    def run(self, parts, given, deadline):
+        launcher, words, size = self.launcher, self.words, self.launcher.size
+        if self.grid is None or deadline != self.deadline:
+            self.renew(deadline)
+        self.given, self.found, self.errors = given, [None] * size, [None] * size
+        for line, leaves in zip(self.members, parts):
+            try:
+                launcher.put(line, *leaves)
+            except TypeError:
+                launcher.put(line, *launcher.made.taken(leaves))
+        workers, whole = teams.borrowed(size - 1), False
+        try:
+            for rank, worker in enumerate(workers, 1):
+                if worker is not self.workers[rank] or worker.serves is not self.grid.members(rank):
+                    self.engage(worker, rank)
+            words[SPINS] = looks = launcher.looks if teams.running() <= launcher.cores else 0
+            soon = time.perf_counter() - self.ended < SPINNING      # then this is a step of many
+            with groups.axes_bound(self.grid.members(0)):
+                whole = not launcher.launch(self.team, looks if soon else 0, LONG)
+                return tuple([launcher.take(line) for line in self.members]) if whole else self.concluded()
+        finally:
+            if not whole:
+                workers = [w for rank, w in enumerate(workers, 1) if self.states[rank] == DONE]
+            teams.given_back(workers, size - 1)
+            if len(workers) == size - 1:        # a thread that hangs keeps what it was given
+                self.given = self.found = self.errors = None
+                if words[LONG_WAY]:
+                    self.grid = None    # the next call begins with groups in which nobody has been
+                launcher.idle.append(self)
+            self.ended = time.perf_counter()
+
+    def engage(self, worker, rank):
+        """A thread is a member's from now on."""
+        if worker.rest is None:
+            mail = lines(1)
+            mail[LOCK] = lock()
+            worker.waits_in(mail, functools.partial(rest, worker, mail.ctypes.data),
+                            functools.partial(compiled("recall"), mail.ctypes.data))
+        self.workers[rank] = worker
+        worker.serve(self.grid.members(rank), functools.partial(self.settle, rank))
+        self.words[(MEMBERS + rank) * WORDS + MAIL] = worker.mail.ctypes.data
+
+    # what goes another way
+
+    def settle(self, rank):
+        """The end of a member's program, in its thread: it has failed, or others wait in Python."""
+        if not self.data[rank, CODE]:
+            self.grid.leave(rank)
+            return
+        try:
+            try:
+                self.launcher.take(self.members[rank])
+            except Unsaid:
+                self.found[rank] = None, self.launcher.plain(rank, self.given)
+                self.grid.leave(rank)
+                return
+            except RuntimeError:
+                failure = groups.failure()
+                if failure is None:
+                    raise
+                raise failure from None
+        except BaseException as error:
+            self.errors[rank] = error
+            self.grid.failed(rank, error)
+
+    def concluded(self):
+        """The results, or the error, where not all have come to their ends by themselves."""
+        self.words[LONG_WAY] = 1
+        self.settle(0)
+        self.states[0] = DONE
+        await_member = compiled("await_member")
+        waits = [functools.partial(lambda rank, seconds: await_member(self.team, rank, 0, int(1e6 * seconds)), rank)
+                 for rank in range(1, self.launcher.size)]
+        lost = teams.waited(waits, self.grid, self.deadline)
+        for rank, line in enumerate(self.members):
+            if rank not in lost and self.errors[rank] is None and self.found[rank] is None:
+                self.found[rank] = self.launcher.take(line), None
+        found = teams.concluded(self.found, self.errors, lost, self.grid, self.deadline)
+        return tuple([leaves for leaves, _ in found]) if all(leaves is not None for leaves, _ in found) else found
+
+
+@contextmanager
+def apart():
+    """Inside, this thread is no member of a team, as it is where a report of its program has it run others."""
+    if not MEETING.value:
+        yield
+        return
+    before = compiled("as_member")(0)
+    try:
+        yield
+    finally:
+        compiled("as_member")(before)
+
+
+def rest(worker, mail):
+    """A thread between two pieces of Python: it runs programs, and tells of those that end in another way."""
+    serve, finish = compiled("serve"), compiled("finish")
+    while serve(mail):
+        worker.settle()
+        finish(int(worker.mail[OWN]))
+
+
+def team_of(size):
+    """The memory that a team shares."""
+    words = lines(MEMBERS + size)
+    rows, place = words.reshape(-1, WORDS), words.ctypes.data
+    words[SIZE], rows[CALLER, LOCK] = size, lock()
+    for rank, row in enumerate(rows[MEMBERS:]):
+        row[RANK], row[TEAM], row[LOCK], row[STATE] = rank, place, lock(), DONE
+    return words
+
+
+def cores():
+    """How many threads of this process can run at a time."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+# --- what a program is given and gives, in memory ---------------------------------------------------------------------
+
+@functools.cache
+def forms(kinds, result):
+    """(put, take, bytes) for Numba's types: put(member, *arguments) lays down what a member's program is given, and
+    take(member) gives its result or raises its exception.
+    """
+    import numba
+    from numba.core.registry import cpu_target
+    context = cpu_target.target_context
+    names = "".join(f", a{k}" for k in range(len(kinds)))
+    made = []
+    given = context.get_abi_sizeof(struct_of(context, kinds)) if kinds else 0
+    after = 8 * HEAD + -(-given // ALIGNED) * ALIGNED
+    store, load = written(kinds, result, after)
+    for name, text, signature in (
+            ("put", f"def put(member{names}):\n    store(member, ({names[2:]}{',' if kinds else ''}))\n",
+             (numba.int64, *kinds)),
+            ("take", "def take(member):\n    return load(member)\n", (numba.int64,))):
+        texts = own_text(), inspect.getsource(sys.modules[__name__])
+        what = [cache.stamp(), *texts, name, *map(str, kinds), str(result)]
+        key = hashlib.sha256("\0".join(what).encode()).hexdigest()[:40]
+        module = cache.module_for(key)
+        module.__dict__.update(store=store, load=load)
+        exec(compile(text, module.__file__, "exec"), module.__dict__)
+        dispatcher = numba.njit(no_cfunc_wrapper=True)(module.__dict__[name])
+        if not cache.load(key, dispatcher, addressed):
+            dispatcher.compile(signature)
+            cache.save(key, dispatcher, signature, [])
+        dispatcher.disable_compile()
+        made.append(dispatcher)
+    return (*made, after + context.get_abi_sizeof(context.get_value_type(result)))
+
+
+def struct_of(context, kinds):
+    from llvmlite import ir
+    return ir.LiteralStructType(list(context.get_arg_packer(kinds).argument_types))
+
+
+def written(kinds, result, after):
+    """Intrinsics that store arguments, with a function that runs the program on them, and load the result; after: where
+    that lies.
+    """
+    from llvmlite import ir
+    from numba import types
+    from numba.core import cgutils
+    from numba.core.callconv import excinfo_ptr_t
+    from numba.extending import intrinsic
+    number, small = ir.IntType(64), ir.IntType(32)
+
+    class Memory:
+        """What a member's program is given, at its address."""
+
+        def __init__(self, context, builder, data):
+            self.context, self.builder, self.data = context, builder, data
+            self.packer = context.get_arg_packer(kinds)
+
+        def at(self, offset, kind):
+            return self.builder.inttoptr(self.builder.add(self.data, number(offset)), kind.as_pointer())
+
+        def word(self, k, kind=number):
+            return self.at(8 * k, kind)
+
+        def fields(self):
+            whole = self.at(8 * HEAD, struct_of(self.context, kinds))
+            return [cgutils.gep_inbounds(self.builder, whole, 0, k) for k in range(len(self.packer.argument_types))]
+
+        def arguments(self):
+            return self.packer.from_arguments(self.builder, list(map(self.builder.load, self.fields())))
+
+        def result(self):
+            return self.at(after, self.context.get_value_type(result))
+
+    def memory_of(context, builder, member):
+        word = builder.inttoptr(builder.add(member, number(8 * DATA)), number.as_pointer())
+        return Memory(context, builder, builder.load(word))
+
+    def task(context, module):
+        """The module's function that runs a program on what lies at an address."""
+        function = ir.Function(module, ir.FunctionType(number, [number]), "run_on_memory")
+        function.linkage = "internal"
+        builder = ir.IRBuilder(function.append_basic_block("entry"))
+        memory, convention = Memory(context, builder, function.args[0]), context.call_conv
+        callee = builder.load(memory.word(FUNCTION, convention.get_function_type(result, kinds).as_pointer()))
+        status, out = convention.call_function(builder, callee, result, kinds, memory.arguments())
+        code = builder.select(status.is_ok, number(0), builder.sext(status.code, number))
+        builder.store(code, memory.word(CODE))
+        builder.store(status.excinfoptr, memory.word(EXCEPTION, excinfo_ptr_t))
+        builder.store(out, memory.result())
+        builder.ret(code)
+        return function
+
+    def store(context, member, given):
+        def emit(context, builder, signature, values):
+            memory = memory_of(context, builder, values[0])
+            leaves = cgutils.unpack_tuple(builder, values[1])
+            for kind, value in zip(kinds, leaves):
+                context.nrt.incref(builder, kind, value)
+            for field, value in zip(memory.fields(), memory.packer.as_arguments(builder, leaves)):
+                builder.store(value, field)
+            word = builder.inttoptr(builder.add(values[0], number(8 * TASK)), number.as_pointer())
+            builder.store(builder.ptrtoint(task(context, builder.module), number), word)
+            return context.get_dummy_value()
+        return types.none(types.int64, given), emit
+
+    def load(context, member):
+        def emit(context, builder, signature, values):
+            memory = memory_of(context, builder, values[0])
+            for kind, value in zip(kinds, memory.arguments()):
+                context.nrt.decref(builder, kind, value)
+            code = builder.trunc(builder.load(memory.word(CODE)), small)
+            status = context.call_conv._get_return_status(
+                builder, code, builder.load(memory.word(EXCEPTION, excinfo_ptr_t)))
+            with cgutils.if_unlikely(builder, status.is_error):
+                context.call_conv.return_status_propagate(builder, status)
+            return builder.load(memory.result())
+        return result(types.int64), emit
+    return intrinsic(store), intrinsic(load)

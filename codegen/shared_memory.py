@@ -1,0 +1,297 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Memory that threads share, for functions that Numba compiles: words of 64 bits by their addresses, which threads may
+read and write at a time, and locks on which they sleep without Python's.
+
+The functions here have no bodies: a function of meeting.py is written with them, and compiled with what `intrinsics`
+has in their places.  Machine code names what it calls of Python's by symbol, and holds no address.
+"""
+import ctypes
+import functools
+import platform
+
+import numpy as np
+
+from gradscribe.runtime.groups import SUMMED
+
+LINE = 128                              # bytes: two lines of the cache, which processors fetch together
+WORDS = LINE // 8
+SYMBOLS = ("PyThread_tss_get", "PyThread_tss_set", "PyThread_acquire_lock_timed", "PyThread_release_lock")
+KEY = "gradscribe.member"               # of the word that each thread has for itself
+PAUSES = {**dict.fromkeys(("x86_64", "AMD64"), ("llvm.x86.sse2.pause",)),
+          **dict.fromkeys(("aarch64", "arm64"), ("llvm.aarch64.hint", 1))}      # LLVM's own functions
+
+
+def word(address, k) -> int:
+    """The k-th word from an address on."""
+
+
+def put(address, k, value):
+    """Sets it."""
+
+
+def seen(address) -> int:
+    """The word at an address, with all that was written before it was."""
+
+
+def swap(address, value) -> int:
+    """Sets a word, for all to see with what was written before; gives what it was."""
+
+
+def add(address, value) -> int:
+    """Adds to a word; gives what it was."""
+
+
+def exchanged(address, old, new) -> int:
+    """Sets a word that is `old`; whether it was."""
+
+
+def pause():
+    """Tells the processor that this thread only looks."""
+
+
+def member() -> int:
+    """The word that this thread has for itself."""
+
+
+def become(value):
+    """Sets it."""
+
+
+def sleep(lock, most) -> int:
+    """Takes a lock of Python's, in so many microseconds at most, or -1; whether it was taken."""
+
+
+def wake(lock):
+    """Gives it back."""
+
+
+def run(task, data) -> int:
+    """What the function at an address gives for a word."""
+
+
+def form_of(operation, kind) -> int:
+    """How arrays of a dtype, by NumPy's number, are added up: see forms_of_sums; 0 where not here."""
+
+
+def combine(which, x, out, count, size):
+    """Combines so many numbers at the address x with those at `out`, as one of COMBINED says; not at all for 0."""
+
+
+def copy(source, goal, count):
+    """Copies so many bytes."""
+
+
+# --- in LLVM's terms --------------------------------------------------------------------------------------------------
+
+@functools.cache
+def intrinsics():
+    """The functions above for Numba, by name."""
+    from llvmlite import ir
+    from numba import types
+    from numba.core import cgutils
+    from numba.extending import intrinsic
+    number, small = ir.IntType(64), ir.IntType(32)
+    pointer = ir.IntType(8).as_pointer()
+    i64 = types.int64
+
+    def at(builder, address, kind=number):
+        return builder.inttoptr(address, kind.as_pointer())
+
+    def made(stub, write):
+        """What stands for a function above, of whole numbers."""
+        names = stub.__code__.co_varnames[:stub.__code__.co_argcount]
+        result = i64 if stub.__annotations__ else types.none
+
+        def typed(*given):
+            def emit(context, builder, signature, values):
+                out = write(builder, *values)
+                return out if result is i64 else context.get_dummy_value()
+            return result(*[i64] * len(names)), emit
+        return intrinsic(eval(f"lambda {', '.join(('context', *names))}: typed({', '.join(names)})", {"typed": typed}))
+
+    def place(builder, a, k):
+        return at(builder, builder.add(a, builder.mul(k, number(8))))
+
+    def outside(builder, name, result, *kinds):
+        return cgutils.get_or_insert_function(builder.module, ir.FunctionType(result, kinds), f"gradscribe.{name}")
+
+    def key(builder):
+        found = builder.module.globals.get(KEY)
+        if found is None:
+            found = ir.GlobalVariable(builder.module, ir.IntType(8), KEY)
+            found.linkage = "external"
+        return builder.bitcast(found, pointer)
+
+    def wait(builder):
+        name, *hint = PAUSES.get(platform.machine(), (None,))
+        if name is not None:
+            function = cgutils.get_or_insert_function(
+                builder.module, ir.FunctionType(ir.VoidType(), [small] * len(hint)), name)
+            builder.call(function, [small(k) for k in hint])
+
+    def own(builder):
+        return builder.ptrtoint(builder.call(outside(builder, SYMBOLS[0], pointer, pointer), [key(builder)]), number)
+
+    def be(builder, a):
+        builder.call(outside(builder, SYMBOLS[1], small, pointer, pointer),
+                     [key(builder), builder.inttoptr(a, pointer)])
+
+    def acquire(builder, lock, most):
+        function = outside(builder, SYMBOLS[2], small, pointer, number, small)
+        return builder.sext(builder.call(function, [builder.inttoptr(lock, pointer), most, small(0)]), number)
+
+    def release(builder, lock):
+        builder.call(outside(builder, SYMBOLS[3], ir.VoidType(), pointer), [builder.inttoptr(lock, pointer)])
+
+    def call(builder, task, data):
+        return builder.call(builder.inttoptr(task, ir.FunctionType(number, [number]).as_pointer()), [data])
+
+    def exchange(builder, a, old, new):
+        return builder.zext(builder.extract_value(
+            builder.cmpxchg(at(builder, a), old, new, "seq_cst", "seq_cst"), 1), number)
+
+    def look_up(builder, operation, kind):
+        after = builder.append_basic_block("known")
+        found = cgutils.alloca_once_value(builder, number(0))
+        choice = builder.switch(builder.add(builder.mul(operation, number(64)), kind), after)
+        for (code, dtype), form in forms_of_sums().items():
+            with builder.goto_block(builder.append_basic_block("form")):
+                choice.add_case(number(64 * code + dtype), builder.block)
+                builder.store(number(form), found)
+                builder.branch(after)
+        builder.position_at_end(after)
+        return builder.load(found)
+
+    def by_case(builder, which, x, out, count, size):
+        after = builder.append_basic_block("combined")
+        choice = builder.switch(which, after)
+        for k, (kind, form) in enumerate(COMBINED, 1):
+            with builder.goto_block(builder.append_basic_block(f"combine_{k}")):
+                choice.add_case(number(k), builder.block)
+                builder.call(combining(builder.module, kind, form), [x, out, count, size])
+                builder.branch(after)
+        builder.position_at_end(after)
+
+    def move(builder, source, goal, count):
+        cgutils.raw_memcpy(builder, builder.inttoptr(goal, pointer), builder.inttoptr(source, pointer), count, 1)
+
+    return {stub.__name__: made(stub, write) for stub, write in (
+        (word, lambda b, a, k: b.load(place(b, a, k))), (put, lambda b, a, k, v: b.store(v, place(b, a, k))),
+        (seen, lambda b, a: b.load_atomic(at(b, a), "seq_cst", 8)),
+        (swap, lambda b, a, v: b.atomic_rmw("xchg", at(b, a), v, "seq_cst")),
+        (add, lambda b, a, v: b.atomic_rmw("add", at(b, a), v, "seq_cst")),
+        (exchanged, exchange), (pause, wait), (member, own), (become, be), (sleep, acquire), (wake, release),
+        (run, call), (form_of, look_up), (combine, by_case), (copy, move))}
+
+
+def forms_of_sums():
+    """How the common dtypes are added up, by the sum's number and the dtype's: which of COMBINED, counted from 1, takes
+    an entry more; << 8, which does so at the end, or 0; << 16, how many numbers an entry has; << 24, the bytes of each.
+    """
+    made, which = {}, {(kind, form): k for k, (kind, form) in enumerate(COMBINED, 1)}
+    for letter in "ilqILQfdFD":
+        dtype = np.dtype(letter)
+        parts = 2 if dtype.kind == "c" else 1
+        width = dtype.itemsize // parts
+        name = f"{'int' if dtype.kind in 'iu' else 'float'}{8 * width}"
+        own = {"psum": (total, None), "pmean": (total, shared_pair if parts == 2 else shared), "pmax": (largest, None),
+               "pmin": (smallest, None)}
+        for function, (first, last) in own.items():
+            if (name, first) in which and (last is None or (name, last) in which) and (
+                    parts == 1 or first is total):
+                made[SUMMED[function], dtype.num] = (
+                    which[name, first] | which.get((name, last), 0) << 8 | parts << 16 | width << 24)
+    return made
+
+
+def combining(module, kind, form):
+    """The module's function that combines entries, one after the other; arithmetic is NumPy's, to the last bit."""
+    from llvmlite import ir
+    from numba.core import cgutils
+    name, number = f"combine_{kind}_{form.__name__}", ir.IntType(64)
+    entry = {"float64": ir.DoubleType(), "float32": ir.FloatType()}.get(kind) or ir.IntType(int(kind.lstrip("int")))
+    if name in module.globals:
+        return module.globals[name]
+    function = ir.Function(module, ir.FunctionType(ir.VoidType(), [number] * 4), name)
+    function.linkage = "internal"
+    function.attributes.add("noinline")
+    builder = ir.IRBuilder(function.append_basic_block("entry"))
+    x, out = (builder.inttoptr(a, entry.as_pointer()) for a in function.args[:2])
+    many = builder.sitofp(function.args[3], entry) if kind.startswith("f") else None
+    step = 2 if form is shared_pair else 1
+    with cgutils.for_range_slice(builder, number(0), function.args[2], number(step)) as (i, _):
+        places = [builder.gep(out, [builder.add(i, number(j))]) for j in range(step)]
+        mine = [builder.load(place) for place in places]
+        for place, value in zip(places, form(builder, many, builder.load(builder.gep(x, [i])), *mine)):
+            builder.store(value, place)
+    builder.ret_void()
+    return function
+
+
+def total(builder, many, x, mine):
+    return [builder.add(mine, x) if many is None else builder.fadd(mine, x)]
+
+
+def largest(builder, many, x, mine):
+    return [chosen(builder, ">=", x, mine)]
+
+
+def smallest(builder, many, x, mine):
+    return [chosen(builder, "<=", x, mine)]
+
+
+def chosen(builder, order, x, mine):
+    """As np.maximum and np.minimum: what is not a number stays so."""
+    stays = builder.or_(builder.fcmp_ordered(order, mine, x), builder.fcmp_unordered("uno", mine, mine))
+    return builder.select(stays, mine, x)
+
+
+def shared(builder, many, x, mine):
+    return [builder.fdiv(mine, many)]
+
+
+def shared_pair(builder, many, x, real, imaginary):
+    """As NumPy divides complex numbers, by Smith's method; the imaginary part of the divisor is 0."""
+    scale, zero = builder.fdiv(many.type(1.0), many), many.type(0.0)
+    return [builder.fmul(builder.fadd(real, builder.fmul(imaginary, zero)), scale),
+            builder.fmul(builder.fsub(imaginary, builder.fmul(real, zero)), scale)]
+
+
+COMBINED = [("float64", total), ("float32", total), ("int64", total), ("int32", total), ("float64", largest),
+            ("float32", largest), ("float64", smallest), ("float32", smallest), ("float64", shared),
+            ("float32", shared), ("float64", shared_pair), ("float32", shared_pair)]
+
+
+# --- in this process ------------------------------------------------------------------------------------------------
+
+@functools.cache
+def with_symbols():
+    """Gives what this calls of Python's its addresses in this process."""
+    from llvmlite import binding
+    for name in SYMBOLS:
+        binding.add_symbol(f"gradscribe.{name}", ctypes.cast(getattr(ctypes.pythonapi, name), ctypes.c_void_p).value)
+    allocate = ctypes.pythonapi.PyThread_tss_alloc
+    allocate.restype, allocate.argtypes = ctypes.c_void_p, []
+    key = allocate()
+    if ctypes.pythonapi.PyThread_tss_create(ctypes.c_void_p(key)) != 0:
+        raise MemoryError("the system has no room for a word of each thread")
+    binding.add_symbol(KEY, key)
+
+
+def lock():
+    """The address of a lock of Python's that needs no lock of the interpreter, and is taken."""
+    allocate, acquire = ctypes.pythonapi.PyThread_allocate_lock, ctypes.pythonapi.PyThread_acquire_lock
+    allocate.restype, allocate.argtypes = ctypes.c_void_p, []
+    acquire.argtypes = [ctypes.c_void_p, ctypes.c_int]
+    made = allocate()
+    if not made:
+        raise MemoryError("the system has no more locks")
+    acquire(made, 1)
+    return made
+
+
+def lines(count):
+    """So many lines of memory, all words 0."""
+    whole = np.zeros((count + 1) * WORDS, np.int64)
+    skip = -whole.ctypes.data % LINE // 8
+    return whole[skip:skip + count * WORDS]
