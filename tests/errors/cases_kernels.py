@@ -217,3 +217,13 @@ def kernel_that_reads_from_outside():
 @refused(RuleError)
 def kernel_that_saves_by_its_place():
     gs.grad(kernels.as_far_as_its_place)[1, 4](X, Y, X.copy(), Y.copy())
+
+
+@refused(KindError)
+def kernel_of_half_precision():
+    gs.grad(kernels.doubled)[1, 4](*[a.astype(np.float16) for a in (X, Y, X, Y)])
+
+
+@refused(RuleError)
+def kernel_that_sorts():
+    gs.grad(kernels.sorted_entries)[1, 4](X, Y, X.copy(), Y.copy())

@@ -113,7 +113,7 @@ def adjoint_of(pullback, thread, kinds: dict, wanted: list, label: str, origin) 
         try:
             lowering, _ = in_loops(form, captured, for_threads=True, words=True)
         except TransformError as found:
-            raise RuleError(f"{refusal}: {found.message}", found.origin or origin, ADVICE) from None
+            raise RuleError(f"{refusal}: {found.reason}", found.origin or origin, ADVICE) from None
         return Writer(lowering.loops, lowering.temporaries, thread, kinds, wanted, label).written()
     except NoKernel as found:
         raise RuleError(f"{refusal}: {found}", origin, found.advice) from None
@@ -240,7 +240,8 @@ class Writer:
                 self.check_use(part)
 
     def spelled(self, name):
-        return f"the adjoint of {self.adjoints[name]}" if name in self.adjoints else name
+        return f"the adjoint of {self.adjoints[name]}" if name in self.adjoints else \
+            "an array that is made on the way" if name in self.temporaries else name
 
     # arrays of the thread's own
 
