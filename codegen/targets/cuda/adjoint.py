@@ -205,9 +205,11 @@ class Writer:
         if isinstance(s, If):
             self.added_in(s.block, name, place)
             self.added_in(s.orelse, name, place)
-        elif isinstance(s, Let) and (is_zero(s.value) or name not in names_read(self.function.block) and sum(
-                name in names_in(e) for e in self.result) == 1):
-            block[k:k + 1] = [] if is_zero(s.value) else [Store(place, s.value, "+", s.origin)]
+        elif isinstance(s, Let) and is_zero(s.value):
+            pass
+        elif isinstance(s, Let) and name not in names_read(self.function.block) and sum(
+                name in names_in(e) for e in self.result) == 1:
+            block[k] = Store(place, s.value, "+", s.origin)
         else:
             block.insert(0 if k is None else k + 1, Store(place, Name(name), "+", getattr(s, "origin", None)))
 
