@@ -119,6 +119,9 @@ class Adjoint:
             if dtype.kind not in "fiub":
                 raise KindError(f"{name} is of {dtype}, and kernels of real numbers alone have an adjoint",
                                 place_of(self.function, name))
+            if dtype.kind == "f" and dtype.itemsize not in (4, 8):
+                raise KindError(f"{name} is of {dtype}, and adjoints of kernels are in single or double precision",
+                                place_of(self.function, name), "Convert it before the launch.")
         floating = [n for n in self.names if kinds[n][0].kind == "f"]
         thread = thread_of(self.function, {n: k[1] for n, k in kinds.items()}, floating)
         if not any(n in floating for n in thread.written):

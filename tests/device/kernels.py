@@ -34,6 +34,14 @@ SHAPES = {                              # {kernel: (shapes of its arguments or v
     "while_in_whiles": (((5,), (5,)), 2, 3),
     "entries_in_order": (((8,), (8,), (8,)), 2, 4),
 }
+MORE = {                                # the same, of those that are not assembled for a device
+    "by_steps": (((8,), (8,)), 2, 4),
+    "two_results": (((6,), (6,), (6,)), 2, 3),
+    "of_math": (((6,), (6,), (6,)), 2, 3),
+    "odd_places": (((5,), (12,)), 1, 5),
+    "exchanged": (((6,), (6,)), 2, 3),
+    "filled": (((6,), (6,)), 2, 3),
+}
 
 
 def made(backend):
@@ -327,12 +335,68 @@ def made(backend):
                 a, b = b, a
             out[i] = a * a - b
 
-    return {n: k for n, k in locals().items() if n in SHAPES}
+    @cuda.jit
+    def by_steps(x, out):
+        i = cuda.grid(1)
+        s = 0.0
+        for k in range(1, x.shape[0], 3):
+            s += x[k] * x[i]
+        for k in range(x.shape[0] - 1, 2, -2):
+            s *= x[k]
+        out[i] = s
+
+    @cuda.jit
+    def two_results(x, y, z):
+        i = cuda.grid(1)
+        t = x[i] ** 3
+        z[i] = t * x[i]
+        y[i] = t
+
+    @cuda.jit
+    def of_math(x, y, out):
+        i = cuda.grid(1)
+        u, v = x[i] + 0.5, y[i] + 0.5
+        out[i] = math.log(u) + math.pow(u, v) + math.atan2(u, v) * math.hypot(u, v) + math.fabs(u - v) + math.asin(x[i])
+
+    @cuda.jit
+    def odd_places(x, out):
+        i = cuda.grid(1)
+        out[2 * i + 1] = x[i] ** 2
+        out[1 + i * 2] += 3.0
+
+    @cuda.jit(device=True)
+    def sum_of_squares(v, scale):
+        s = 0.0
+        for k in range(2):
+            s += v[k] * v[k] * scale
+        return s
+
+    @cuda.jit
+    def exchanged(x, out):
+        i = cuda.grid(1)
+        v = cuda.local.array(2, np.float64)
+        w = cuda.local.array(2, np.float64)
+        v[0], v[1] = x[i], 2 * x[i]
+        w[0], w[1] = x[i] ** 2, 3.0
+        for _ in range(3):
+            v, w = w, v
+            v[0] = v[0] * w[1]
+        out[i] = v[0] * w[0] + sum_of_squares(v, x[i])
+
+    @cuda.jit
+    def filled(x, out):
+        i = cuda.grid(1)
+        v = cuda.local.array(3, np.float64)
+        v[:] = x[i]
+        v[1] = 2.0
+        out[i] = v[0] * v[1] * v[2]
+
+    return {n: k for n, k in locals().items() if n in SHAPES or n in MORE}
 
 
 def arguments(name, dtype=np.float64, seed=0):
     """(arguments, blocks, threads) of a kernel."""
-    shapes, blocks, threads = SHAPES[name]
+    shapes, blocks, threads = (SHAPES | MORE)[name]
     rng = np.random.default_rng(seed)
     args = [rng.random(s).astype(dtype) if isinstance(s, tuple) else s.copy() if isinstance(s, np.ndarray)
             else dtype(s) for s in shapes]

@@ -1,10 +1,11 @@
 """Adjoints of users' kernels against differences: (J u) w is u (J* w)."""
+import math
 import subprocess
 import sys
 
 import numpy as np
 import pytest
-from device.kernels import SHAPES, arguments, made
+from device.kernels import MORE, SHAPES, arguments, made
 
 import gradscribe as gs
 from gradscribe.runtime import device as backends
@@ -54,7 +55,7 @@ def disagreement(kernel, adjoint, args, blocks, threads, seed=1):
     return abs(forward - backward) / max(1.0, abs(forward))
 
 
-@pytest.mark.parametrize("name", SHAPES)
+@pytest.mark.parametrize("name", [*SHAPES, *MORE])
 @pytest.mark.parametrize("backend", ["plain", pytest.param("twin", marks=pytest.mark.slow)])
 def test_against_differences(name, backend, kernels):
     kernel = kernels(backend)[name]
@@ -62,7 +63,7 @@ def test_against_differences(name, backend, kernels):
     assert disagreement(kernel, gs.grad(kernel), args, blocks, threads) < 2e-8
 
 
-@pytest.mark.parametrize("name", SHAPES)
+@pytest.mark.parametrize("name", [*SHAPES, *MORE])
 def test_in_single_precision(name, kernels):
     """Against double precision; the text has no number in double."""
     found = []
@@ -75,7 +76,7 @@ def test_in_single_precision(name, kernels):
         found.append(bars)
     for a, b in zip(*found):
         np.testing.assert_allclose(b, a, rtol=3e-5, atol=3e-6 * np.max(np.abs(a)))
-    own = name in ("norms", "while_of_vectors")         # the arrays in their memory are of doubles
+    own = name in ("norms", "while_of_vectors", "exchanged", "filled")      # the arrays in their memory are of doubles
     assert "float64" not in adjoint.source or own
 
 
@@ -98,7 +99,8 @@ def test_assembled(kernels):
     pytest.importorskip("cuda.bindings.nvjitlink")
     from gradscribe.runtime.assembled import reports
     reports.clear()
-    for name, kernel in kernels("ptx").items():
+    for name in SHAPES:
+        kernel = kernels("ptx")[name]
         for dtype in (np.float64, np.float32):
             args, blocks, threads = arguments(name, dtype)
             bars = [np.zeros(np.shape(args[k]) or 1, dtype) for k in floats(args)]
@@ -135,3 +137,22 @@ def test_text(name, golden, kernels):
     args, blocks, threads = arguments(name)
     adjoint[blocks, threads](*args, *[np.zeros(np.shape(args[k]) or 1) for k in floats(args)])
     golden(f"adjoint_of_{name}.py", adjoint.source)
+
+
+def test_names_of_functions():
+    """Names of the user's that are those of functions a kernel calls."""
+    with backends.using("plain"):
+        global cuda
+        cuda = backends.cuda
+
+        @cuda.jit
+        def kernel(exp, cos, out):
+            sin = cuda.grid(1)
+            sqrt = math.sqrt(exp[sin])
+            out[sin] = math.exp(sqrt) * math.sin(exp[sin]) * cos
+
+        x, bars = np.linspace(1, 2, 4), [np.zeros(4), np.zeros(1), np.ones(4)]
+        gs.grad(kernel)[1, 4](x, 1.5, np.zeros(4), *bars)
+    root = np.sqrt(x)
+    np.testing.assert_allclose(bars[0], 1.5 * np.exp(root) * (np.cos(x) + np.sin(x) / (2 * root)), rtol=1e-13)
+    np.testing.assert_allclose(bars[1], np.sum(np.exp(root) * np.sin(x)), rtol=1e-13)

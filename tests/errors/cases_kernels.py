@@ -192,3 +192,38 @@ def kernel_that_reads_by_another_name():
 @refused(RuleError)
 def kernel_that_exchanges_parts():
     gs.grad(kernels.parts_exchanged)[1, 3](X, Y, Y[:3].copy(), Y.copy(), Y.copy(), Y[:3].copy())
+
+
+@refused(RuleError)
+def kernel_whose_loops_begin_apart():
+    gs.grad(kernels.twice_the_place)
+
+
+@refused(RuleError)
+def kernel_with_a_place_of_its_own():
+    gs.grad(kernels.place_of_its_own)
+
+
+@refused(LanguageError)
+def adjoint_of_sums_launched_along_another_axis():
+    gs.grad(kernels.counted_into)[1, (2, 2)](X, np.arange(4), Y, X.copy(), Y.copy())
+
+
+@refused(RuleError)
+def kernel_that_reads_from_outside():
+    gs.grad(kernels.looked_up)[1, 4](X, Y, X.copy(), Y.copy())
+
+
+@refused(RuleError)
+def kernel_that_saves_by_its_place():
+    gs.grad(kernels.as_far_as_its_place)[1, 4](X, Y, X.copy(), Y.copy())
+
+
+@refused(KindError)
+def kernel_of_half_precision():
+    gs.grad(kernels.doubled)[1, 4](*[a.astype(np.float16) for a in (X, Y, X, Y)])
+
+
+@refused(RuleError)
+def kernel_that_sorts():
+    gs.grad(kernels.sorted_entries)[1, 4](X, Y, X.copy(), Y.copy())

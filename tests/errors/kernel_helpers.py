@@ -183,3 +183,46 @@ def parts_exchanged(x, y, out):
     if x[i] > y[i]:
         a, b = b, a
     out[i] = a[0] * a[1] - b[0]
+
+
+@cuda.jit
+def twice_the_place(x, y):
+    for i in range(2 * cuda.grid(1), x.shape[0], cuda.gridsize(1)):
+        y[i] = x[i]
+
+
+@cuda.jit
+def place_of_its_own(x, y):
+    thread_x = 0
+    thread_x = 1
+    y[thread_x + cuda.blockIdx.x * cuda.blockDim.x] = x[0]
+
+
+@cuda.jit
+def counted_into(x, at, y):
+    i = cuda.grid(1)
+    cuda.atomic.add(y, at[i], x[i] ** 2)
+
+
+TABLE = np.array([1.0, 2.0, 3.0])
+
+
+@cuda.jit
+def looked_up(x, y):
+    i = cuda.grid(1)
+    y[i] = x[i] * TABLE[i % 3]
+
+
+@cuda.jit
+def as_far_as_its_place(x, y):
+    i = cuda.grid(1)
+    s = x[i]
+    for k in range(i):
+        s = s * x[k]
+    y[i] = s
+
+
+@cuda.jit
+def sorted_entries(x, y):
+    i = cuda.grid(1)
+    y[i] = np.sort(x)[i]

@@ -78,7 +78,7 @@ from gradscribe.codegen.loops.trees import written
 from gradscribe.codegen.loops.types import type_of
 from gradscribe.codegen.loops.view_elimination import eliminate_views
 from gradscribe.codegen.targets.cuda.given import ADVICE, NoKernel, given_adjoint
-from gradscribe.codegen.targets.cuda.printing import called_there, device_names, lines
+from gradscribe.codegen.targets.cuda.printing import PYTHONS, called_names, called_there, lines
 from gradscribe.codegen.targets.cuda.slicing import backward_slice
 from gradscribe.codegen.targets.cuda.stacks import Stacks
 from gradscribe.codegen.targets.cuda.tidy import call_by, shorten, tidy, with_temporaries_inside
@@ -113,7 +113,7 @@ def adjoint_of(pullback, thread, kinds: dict, wanted: list, label: str, origin) 
         try:
             lowering, _ = in_loops(form, captured, for_threads=True, words=True)
         except TransformError as found:
-            raise RuleError(f"{refusal}: {found.message}", found.origin or origin, ADVICE) from None
+            raise RuleError(f"{refusal}: {found.reason}", found.origin or origin, ADVICE) from None
         return Writer(lowering.loops, lowering.temporaries, thread, kinds, wanted, label).written()
     except NoKernel as found:
         raise RuleError(f"{refusal}: {found}", origin, found.advice) from None
@@ -130,7 +130,8 @@ class Writer:
         self.types, self.adjoints, self.arrays, self.buffers = function.types, {}, {}, {}
 
     def written(self):
-        function = self.function
+        function, own = self.function, [*self.thread.places, *self.thread.names]
+        call_by(function, {n: p for n, p in zip(function.params, own) if n != p})
         propagate_copies(function)
         eliminate_views(function)
         propagate_copies(function)
@@ -138,7 +139,7 @@ class Writer:
         tidy(function)
         self.result = function.block.pop().value.items
         self.take_adjoints()
-        self.taken = {*all_names(function), *self.thread.places, *self.thread.names}
+        self.taken = {*all_names(function), *own}
         self.name_adjoints()
         for p, value in zip(self.wanted, self.result, strict=True):
             if not self.kinds[p][1]:
@@ -158,8 +159,7 @@ class Writer:
                 self.buffers[name] = [stacks.sizes[name], *self.on_host(shape[1:], name)], dtype
             elif not all(isinstance(n, Const) for n in shape) or math.prod(n.value for n in shape) > MOST:
                 self.buffers[name] = self.on_host(shape, name), dtype
-        outside = set(function.params).difference(self.thread.places, self.thread.names)
-        for name in sorted(outside & left):
+        for name in sorted(left & set(function.params) - set(own)):
             raise NoKernel(f"it reads {name}, an array from outside", "Give it to the kernel.")
         self.check()
         return self.module(stacks)
@@ -205,9 +205,11 @@ class Writer:
         if isinstance(s, If):
             self.added_in(s.block, name, place)
             self.added_in(s.orelse, name, place)
-        elif isinstance(s, Let) and (is_zero(s.value) or name not in names_read(self.function.block) and sum(
-                name in names_in(e) for e in self.result) == 1):
-            block[k:k + 1] = [] if is_zero(s.value) else [Store(place, s.value, "+", s.origin)]
+        elif isinstance(s, Let) and is_zero(s.value):
+            pass
+        elif isinstance(s, Let) and name not in names_read(self.function.block) and sum(
+                name in names_in(e) for e in self.result) == 1:
+            block[k] = Store(place, s.value, "+", s.origin)
         else:
             block.insert(0 if k is None else k + 1, Store(place, Name(name), "+", getattr(s, "origin", None)))
 
@@ -240,7 +242,8 @@ class Writer:
                 self.check_use(part)
 
     def spelled(self, name):
-        return f"the adjoint of {self.adjoints[name]}" if name in self.adjoints else name
+        return f"the adjoint of {self.adjoints[name]}" if name in self.adjoints else \
+            "an array that is made on the way" if name in self.temporaries else name
 
     # arrays of the thread's own
 
@@ -339,7 +342,7 @@ class Writer:
         text = []
         used = {"cuda"}
         for kernel in kernels:
-            used |= device_names(kernel.block)
+            used |= called_names(kernel.block) - PYTHONS
             text += ["", "", "@cuda.jit", f"def {kernel.name}({', '.join(kernel.params)}):", *lines(kernel.block)]
         head = f"from gradscribe.runtime.device import {', '.join(sorted(used))}"
         return Adjoint("\n".join([head, *text]) + "\n", self.label, self.buffers, kernels[1].name if sizes else "",
@@ -386,6 +389,8 @@ class Writer:
                  for n, (shape, dtype) in self.arrays.items() if n not in self.buffers and n in read]
         made = Function(label, given, self.types, [*own, *local, *begin, *block])
         shorten(made)
+        taken = called_names(made.block) & {*set_in(made.block), *given}
+        call_by(made, {n: self.fresh(f"{n}_") for n in sorted(taken)})
         return made
 
     def on_device(self, s):

@@ -15,8 +15,8 @@
         x[i] += sin(y[i]) * np.float32(0.5)
     elif n > 2:
         x[0] = max(y[0], math.pi)
->>> sorted(device_names(block))
-['math', 'np', 'sin']
+>>> sorted(called_names(block))
+['math', 'max', 'np', 'range', 'sin']
 """
 import ast
 import builtins
@@ -27,7 +27,6 @@ from gradscribe.codegen.loops.form import (
     BLOCKS,
     Call,
     Expr,
-    For,
     If,
     Name,
     copied,
@@ -38,7 +37,7 @@ from gradscribe.codegen.loops.form import (
 )
 from gradscribe.codegen.loops.trees import to_statements
 
-PYTHONS = vars(builtins).keys()
+PYTHONS, MODULES = vars(builtins).keys(), {"np", "math", "cuda"}
 
 
 def lines(block: list, level: int = 1, heading=None, around=None) -> list[str]:
@@ -99,15 +98,13 @@ def is_dtype(name):
     return isinstance(getattr(np, name, None), type)
 
 
-def device_names(block: list) -> set:
-    """The names that a kernel has from the module of the runtime."""
-    used = set()
+def called_names(block: list) -> set:
+    """The names of functions and modules that a block has from elsewhere: from Python, or the runtime's module."""
+    used = {"range"}
     for s in statements(block):
         for part in (p for e in expressions(s) for p in walk(e)):
             if isinstance(part, Call):
                 used.add(part.function.split(".")[0])
             elif isinstance(part, Name):
-                used |= {part.id} & {"np", "math", "cuda"}
-        if isinstance(s, For):
-            used.add(s.kind)
-    return used - PYTHONS
+                used |= {part.id} & MODULES
+    return used

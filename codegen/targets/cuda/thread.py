@@ -11,6 +11,7 @@ Source: A. Griewank, A. Walther, Evaluating Derivatives, 2nd edition (2008), 3.3
 adjoint is the parts' adjoints in any order, as each only adds to what the others add to.
 """
 import copy
+from collections import Counter
 from types import FunctionType
 from typing import NamedTuple
 
@@ -77,16 +78,15 @@ class Reader:
         places.visit(self.tree)
         self.used = places.used
         body = [s for s in self.tree.body if not (isinstance(s, gast.Expr) and isinstance(s.value, gast.Constant))]
-        self.collect(body)
-        self.check_calls(body)
-        written = self.written(body)
+        nodes = every(body)
+        self.collect(nodes)
+        self.check_calls(nodes)
+        written = self.written(nodes)
         head, loops, body = self.peeled(body)
         outs = [n for n in written if floating is None or n in floating]
-        given = [*self.set_by(head), *[v for v, _ in loops]]
-        left = {n.id for s in body for n in gast.walk(s) if isinstance(n, gast.Name)} & places.names.keys()
-        needed = {n.id for s in body for n in gast.walk(s) if isinstance(n, gast.Name)}
-        given = [n for n in given if n in needed]
-        tokens = sorted(left - set(given))
+        needed = {n.id for n in every(body) if isinstance(n, gast.Name)}
+        given = [n for n in [*set_by(head), *[v for v, _ in loops]] if n in needed]
+        tokens = sorted((needed & places.names.keys()) - set(given))
         head = [*(Let(t, places.names[t]) for t in tokens), *map(places.before, head)]
         result = gast.Tuple([gast.Name(n, gast.Load(), None, None) for n in outs], gast.Load())
         Returns(result).visit_all(body)
@@ -101,9 +101,9 @@ class Reader:
         return Thread(tree.name, function, [*tokens, *given], self.names, head,
                       [places.before(loop) for _, loop in loops], written, self.used, own)
 
-    def check_calls(self, body):
+    def check_calls(self, nodes):
         """Arrays are given to functions that only read them."""
-        for n in (n for s in body for n in gast.walk(s) if isinstance(n, gast.Call)):
+        for n in (n for n in nodes if isinstance(n, gast.Call)):
             given = next((a for a in n.args if isinstance(a, gast.Name) and self.ranks.get(a.id)), None)
             if given is not None and writes(n.func, self.source.scope):
                 raise LanguageError(f"{given.id} is given to a function that may write into it", self.place(n),
@@ -111,48 +111,37 @@ class Reader:
 
     # names
 
-    def collect(self, body):
+    def collect(self, nodes):
         """What names stand for that are set once; of loop variables, where they begin and how they go on."""
-        count = {}
-        for s in body:
-            for n in gast.walk(s):
-                if isinstance(n, gast.Name) and isinstance(n.ctx, gast.Store):
-                    count[n.id] = count.get(n.id, 0) + 1
-        once = {n for n, k in count.items() if k == 1 and n not in self.names}
-        self.once = once
-        for s in body:
-            for n in gast.walk(s):
-                if isinstance(n, gast.Assign) and len(n.targets) == 1:
-                    for target, value in pairs(n.targets[0], n.value):
-                        if isinstance(target, gast.Name) and target.id in once:
-                            self.values[target.id] = value
-                        if isinstance(target, gast.Name) and is_new(value):
-                            self.local.add(target.id)
-                elif isinstance(n, gast.For) and isinstance(n.target, gast.Name) and n.target.id in once:
-                    found = range_of(n.iter)
-                    if found is not None:
-                        self.running[n.target.id] = found
-
-    def set_by(self, statements):
-        return [n.id for s in statements for n in gast.walk(s) if isinstance(n, gast.Name)
-                and isinstance(n.ctx, gast.Store)]
+        count = Counter(n.id for n in nodes if isinstance(n, gast.Name) and isinstance(n.ctx, gast.Store))
+        self.set_here = set(count)
+        self.once = once = {n for n, k in count.items() if k == 1 and n not in self.names}
+        for n in nodes:
+            if isinstance(n, gast.Assign) and len(n.targets) == 1:
+                for target, value in pairs(n.targets[0], n.value):
+                    if isinstance(target, gast.Name) and target.id in once:
+                        self.values[target.id] = value
+                    if isinstance(target, gast.Name) and is_new(value):
+                        self.local.add(target.id)
+            elif isinstance(n, gast.For) and isinstance(n.target, gast.Name) and n.target.id in once:
+                found = range_of(n.iter)
+                if found is not None:
+                    self.running[n.target.id] = found
 
     # arrays
 
-    def written(self, body):
+    def written(self, nodes):
         """{array: whether its entries are set}, of parameters; raises where threads may meet in one."""
         accesses, kinds = {}, {}
-        inside = {id(n.target) for s in body for n in gast.walk(s) if isinstance(n, gast.AugAssign)}
-        for s in body:
-            for n in gast.walk(s):
-                if isinstance(n, gast.Subscript) and isinstance(n.value, gast.Name):
-                    accesses.setdefault(n.value.id, []).append(n)
-                if isinstance(n, gast.AugAssign) and isinstance(n.target, gast.Subscript):
-                    kinds.setdefault(root(n.target), []).append("added" if hasattr(n, "atomic") else "set")
-                elif isinstance(n, gast.Subscript) and isinstance(n.ctx, gast.Store) and id(n) not in inside:
-                    kinds.setdefault(root(n), []).append("set")
-        self.indices = Indices(self.values, self.running, self.names, set(self.names) - kinds.keys(),
-                               set(self.set_by(body)))
+        inside = {id(n.target) for n in nodes if isinstance(n, gast.AugAssign)}
+        for n in nodes:
+            if isinstance(n, gast.Subscript) and isinstance(n.value, gast.Name):
+                accesses.setdefault(n.value.id, []).append(n)
+            if isinstance(n, gast.AugAssign) and isinstance(n.target, gast.Subscript):
+                kinds.setdefault(root(n.target), []).append("added" if hasattr(n, "atomic") else "set")
+            elif isinstance(n, gast.Subscript) and isinstance(n.ctx, gast.Store) and id(n) not in inside:
+                kinds.setdefault(root(n), []).append("set")
+        self.indices = Indices(self.values, self.running, self.names, set(self.names) - kinds.keys(), self.set_here)
         for name in kinds:
             if name in self.local:
                 continue
@@ -170,12 +159,10 @@ class Reader:
                                     "What is read and what is added to are two arrays.")
                 continue
             self.prove(name, found)
-        for name in written:
-            for s in body:
-                for n in gast.walk(s):
-                    if isinstance(n, gast.Assign) and isinstance(n.value, gast.Name) and n.value.id == name:
-                        raise LanguageError(f"{name}, which is written, gets another name here", self.place(n),
-                                            "Write into the parameter itself.")
+        for n in nodes:
+            if isinstance(n, gast.Assign) and getattr(n.value, "id", None) in written:
+                raise LanguageError(f"{n.value.id}, which is written, gets another name here", self.place(n),
+                                    "Write into the parameter itself.")
         return written
 
     def prove(self, name, accesses):
@@ -216,16 +203,16 @@ class Reader:
             body = [*body[:-1], *map(Goes().visit, last.body)]
 
     def head_only(self, node, head):
-        known = {*self.set_by(head), *self.names, *TOKENS, "range", "len", "min", "max"}
+        known = {*set_by(head), *self.names, *TOKENS, "range", "len", "min", "max"}
         return all(n.id in known for n in gast.walk(node) if isinstance(n, gast.Name))
 
     def carried(self, loop):
         """Whether a pass of a loop finds what the one before has left."""
         alone = copy.copy(self.tree)
-        alone.body, alone.marked = [copy.deepcopy(loop)], None
-        del alone.marked
+        vars(alone).pop("marked", None)
+        alone.body = [copy.deepcopy(loop)]
         mark_live(alone)
-        return not alone.body[0].live.isdisjoint(self.set_by(loop.body))
+        return not alone.body[0].live.isdisjoint(set_by(loop.body))
 
     def is_index(self, s):
         """A line that says where a thread is, or how long something is."""
@@ -243,6 +230,15 @@ class Reader:
             return isinstance(node.op, (gast.Add, gast.Sub, gast.Mult, gast.FloorDiv, gast.Mod)) and \
                 self.is_whole_number(node.left) and self.is_whole_number(node.right)
         return is_length(node, self.names)
+
+
+def every(statements):
+    """The nodes of statements."""
+    return [n for s in statements for n in gast.walk(s)]
+
+
+def set_by(statements):
+    return [n.id for n in every(statements) if isinstance(n, gast.Name) and isinstance(n.ctx, gast.Store)]
 
 
 def pairs(target, value):
@@ -278,7 +274,8 @@ def writes(called, scope, depth=8):
     source = read(value)
     return depth == 0 or any(
         isinstance(n, gast.Subscript) and isinstance(n.ctx, gast.Store) or isinstance(n, gast.Call) and
-        writes(n.func, source.scope, depth - 1) for n in in_body(source.tree))
+        writes(n.func, source.scope, depth - 1)
+        for n in every([source.tree.body] if isinstance(source.tree, gast.Lambda) else source.tree.body))
 
 
 def ends(node, inside=False):
@@ -287,11 +284,6 @@ def ends(node, inside=False):
         return True
     inside = inside or isinstance(node, (gast.For, gast.While))
     return any(ends(n, inside) for n in gast.iter_child_nodes(node))
-
-
-def in_body(function):
-    body = [function.body] if isinstance(function, gast.Lambda) else function.body
-    return (n for s in body for n in gast.walk(s))
 
 
 def is_plain(s):

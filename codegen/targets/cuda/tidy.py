@@ -78,7 +78,7 @@ def tidy(function: Function) -> None:
         change(s, lambda e: renamed(e, lengths))
     function.block = [m for s in function.block for m in _tidied(s, lengths, function.types)]
     taken = all_names(function)
-    call_by(function, {n: _numbered(n.rstrip("_"), taken) for n in sorted(sets) if n.endswith("_") and n != "_"})
+    call_by(function, {n: _numbered(n[:-1], taken) for n in sorted(sets) if n.endswith("_") and n[-2:-1].isdigit()})
 
 
 def _numbered(name, taken):
@@ -203,7 +203,8 @@ def with_temporaries_inside(function: Function, temporaries: set) -> None:
         out = []
         for s in block:
             before = out[-1] if out else None
-            if isinstance(before, Let) and before.name in temporaries and reads[before.name] == 1 and any(
+            if isinstance(before, Let) and before.name in temporaries and reads[before.name] == 1 and not isinstance(
+                    s, While) and any(
                     isinstance(part, Name) and part.id == before.name for e in expressions(s) for part in walk(e)):
                 value = out.pop().value
                 change(s, lambda e, value=value, name=before.name: renamed(e, {name: value}))
@@ -213,9 +214,12 @@ def with_temporaries_inside(function: Function, temporaries: set) -> None:
 
 def call_by(function: Function, names: dict) -> None:
     """Other names for some of a function's: {name: the other}."""
+    def other(name):
+        return names.get(name, name)
     for s in statements(function.block):
         change(s, lambda e: renamed(e, names))
         for word in ("name", "index"):
             if isinstance(getattr(s, word, None), str):
-                setattr(s, word, names.get(getattr(s, word), getattr(s, word)))
+                setattr(s, word, other(getattr(s, word)))
+    function.params = list(map(other, function.params))
     function.types.update({names[n]: t for n, t in function.types.items() if n in names})
