@@ -305,7 +305,7 @@ class _Loop:
         return ((), "bool_" if dtype == "bool" else dtype) if rank == 0 and dtype is not None else None
 
     def is_outside(self, e):
-        """A whole array, or row, from outside: as long as what else has its other name, for no loop asks for lengths."""
+        """A whole array, or row, from outside; it is as long as what else has its other name: nothing asks for lengths."""
         return isinstance(e, Name) and (e.id in self.rows or e.id not in self.own)
 
     def is_row(self, e):
