@@ -90,7 +90,6 @@ from gradscribe.codegen.loops.form import (
     all_names,
     blocks,
     change,
-    copied,
     expressions,
     names_in,
     rebuilt,
@@ -116,6 +115,7 @@ from gradscribe.codegen.targets.cuda.lists import (
     near,
     pops_in,
 )
+from gradscribe.codegen.targets.cuda.slicing import sliced
 
 
 class NotPrivate(Exception):
@@ -305,7 +305,8 @@ class _Loop:
         return ((), "bool_" if dtype == "bool" else dtype) if rank == 0 and dtype is not None else None
 
     def is_outside(self, e):
-        """A whole array, or row, from outside; it is as long as what else has its other name: nothing asks for lengths."""
+        """A whole array, or row, from outside: as long as all that has the other name, since no loop asks for a length.
+        """
         return isinstance(e, Name) and (e.id in self.rows or e.id not in self.own)
 
     def is_row(self, e):
@@ -373,8 +374,9 @@ class _Loop:
             passes.private.made[name] = near(loop, "{} = np.empty({}, {})", name, shape, f"np.{dtype}")
         before = []
         if filling:
-            counting = For(loop.index, loop.range, self.counting([s for part in parts[:filling[-1] + 1] for s in part]),
-                           "range", loop.origin)
+            sizes = {rows.size for rows in self.lists.values()}
+            filled = sliced([s for part in parts[:filling[-1] + 1] for s in part], sizes, self.shapes)
+            counting = For(loop.index, loop.range, filled, "range", loop.origin)
             longest = {name: passes.fresh(f"{name}_most", "int64", 0) for name in self.lists}
             counting.block += [near(loop, "{0} = max({0}, {1})", most, self.lists[name].size)
                                for name, most in longest.items()]
@@ -383,14 +385,6 @@ class _Loop:
                      f"np.{rows.dtype}") for name, rows in self.lists.items())]
         passes.private.loops.update(dict.fromkeys(self.shapes, [s for s in [*before, loop] if isinstance(s, For)]))
         return before
-
-    def counting(self, block):
-        """A copy of statements that keeps nothing but in a thread's own memory."""
-        kept = [copied(s) for s in block if not isinstance(s, Store) or s.entry.array.id in self.shapes]
-        for s in kept:
-            for k, inner in enumerate(blocks(s)):
-                inner[:] = self.counting(inner) or [Nothing()][k:]
-        return kept
 
     def in_memory(self, s):
         """The statements in the place of one, with arrays in a thread's own memory, and rows written out."""

@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Program slices: what is left of a loop that is gone through only to count is what its way hangs on, and nothing else.
+
+>>> import ast
+>>> from gradscribe.codegen.loops.trees import block_of, to_statements
+>>> block = block_of('''k = 0
+... while v > 0:
+...     w = v * 2
+...     z[k] = w
+...     k += 1
+...     v = v - u''')
+>>> for s in to_statements(sliced(block, {"k"})):
+...     print(ast.unparse(s))
+k = 0
+while v > 0:
+    k += 1
+    v = v - u
+
+Source: M. Weiser, Program slicing, 1984.
+"""
+from collections.abc import Container
+
+from gradscribe.codegen.loops.form import (
+    Alloc,
+    For,
+    If,
+    Let,
+    Nothing,
+    Statement,
+    Store,
+    Unpack,
+    Update,
+    blocks,
+    copied,
+    names_in,
+    names_of,
+    set_by,
+    statements,
+    stored_by,
+)
+
+ASSIGNMENTS = Let, Alloc, Unpack, Update, Store
+
+
+def asked(block: list) -> set:
+    """The names on which the way through statements hangs, and those that these are made of.
+
+    >>> from gradscribe.codegen.loops.trees import block_of
+    >>> sorted(asked(block_of('''while v > 0:
+    ...     w = v * 2
+    ...     y = w * w
+    ...     v = v - u''')))
+    ['u', 'v']
+    """
+    return made_of(block, {n for s in statements(block) if not isinstance(s, ASSIGNMENTS) for n in names_of(s)})
+
+
+def made_of(block: list, found: set) -> set:
+    """Some names, and those that they are made of."""
+    assignments = [(changed_by(s), names_of(s)) for s in statements(block) if isinstance(s, ASSIGNMENTS)]
+    while not (more := set().union(*(read for changed, read in assignments if changed & found))) <= found:
+        found = found | more
+    return found
+
+
+def changed_by(s: Statement) -> set:
+    """The names of what a statement itself sets, arrays of which it sets entries included."""
+    return {*set_by(s), *(n for e in stored_by(s) for n in names_in(e.array))}
+
+
+def sliced(block: list, names: set, own: Container = ()) -> list:
+    """A copy of statements without those that set what nobody asks for; names: what is wanted beside; own: the arrays
+    whose entries may be set.
+    """
+    found, count = list(map(copied, block)), 0
+    while count != (count := sum(1 for _ in statements(found))):
+        found = _needed(found, made_of(found, names | asked(found)), own)
+    return found
+
+
+def _needed(block, needed, own):
+    kept = []
+    for s in block:
+        for k, inner in enumerate(blocks(s)):
+            inner[:] = _needed(inner, needed, own) or [Nothing()][k:]
+        idle = isinstance(s, (For, If)) and all(isinstance(i, Nothing) for i in statements([s]) if i is not s)
+        if isinstance(s, ASSIGNMENTS):
+            idle = changed_by(s).isdisjoint(needed) or isinstance(s, Store) and s.entry.array.id not in own
+        if not idle:
+            kept.append(s)
+    return kept
