@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Program slices: what is left of statements that are gone through only for some numbers.
+"""Program slices: what is left of a loop that is gone through only to count is what its way hangs on, and nothing else.
 
->>> from gradscribe.codegen.loops.form import Function
+>>> import ast
 >>> from gradscribe.codegen.loops.trees import block_of, to_statements
 >>> block = block_of('''k = 0
 ... while v > 0:
@@ -9,8 +9,8 @@
 ...     z[k] = w
 ...     k += 1
 ...     v = v - u''')
->>> import ast
->>> print(ast.unparse(ast.fix_missing_locations(ast.Module(to_statements(only(block, {"k"}, set())), []))))
+>>> for s in to_statements(sliced(block, {"k"})):
+...     print(ast.unparse(s))
 k = 0
 while v > 0:
     k += 1
@@ -18,14 +18,23 @@ while v > 0:
 
 Source: M. Weiser, Program slicing, 1984.
 """
+from collections.abc import Container
+
 from gradscribe.codegen.loops.form import (
+    BLOCKS,
+    JUMPS,
+    Alloc,
     Do,
     For,
     If,
+    Let,
     Nothing,
+    Statement,
     Store,
-    While,
+    Unpack,
+    Update,
     blocks,
+    copied,
     names_in,
     names_of,
     set_by,
@@ -33,61 +42,119 @@ from gradscribe.codegen.loops.form import (
     stored_by,
 )
 
+ASSIGNMENTS = Let, Alloc, Unpack, Update, Store
 
-def paths(block: list) -> set:
-    """Names on which the way through some statements hangs, and those that these are made of.
+
+def asked(block: list) -> set:
+    """The names on which the way through statements hangs, and those that these are made of.
 
     >>> from gradscribe.codegen.loops.trees import block_of
-    >>> sorted(paths(block_of('''while v > 0:
+    >>> sorted(asked(block_of('''while v > 0:
     ...     w = v * 2
     ...     y = w * w
     ...     v = v - u''')))
     ['u', 'v']
     """
-    found = set()
-    for s in statements(block):
-        if isinstance(s, (For, While, If, Do)):
-            found |= names_of(s)
-    return _made_of(block, found)
+    return made_of(block, {n for s in statements(block) if not isinstance(s, ASSIGNMENTS) for n in names_of(s)})
 
 
-def only(block: list, names: set, own: set) -> list:
-    """Statements without those that set what nobody asks for; names: what is wanted beside the way through them; own:
-    the arrays whose entries may be set.  The blocks inside are changed.
-    """
-    while True:
-        needed, before = _made_of(block, names | paths(block)), sum(1 for _ in statements(block))
-        block = _without(block, needed, own)
-        if sum(1 for _ in statements(block)) == before:
-            return block
-
-
-def _made_of(block, found):
+def made_of(block: list, found: set) -> set:
     """Some names, and those that they are made of."""
-    found = set(found)
-    while True:
-        more = {n for s in statements(block) if not isinstance(s, For) and not _changed(s).isdisjoint(found)
-                for n in names_of(s)} - found
-        if not more:
-            return found
-        found |= more
+    assignments = [(changed_by(s), names_of(s)) for s in statements(block) if isinstance(s, ASSIGNMENTS)]
+    while not (more := set().union(*(read for changed, read in assignments if changed & found))) <= found:
+        found = found | more
+    return found
 
 
-def _changed(s):
-    """The names of the numbers and arrays that an assignment sets, or sets entries of."""
+def changed_by(s: Statement) -> set:
+    """The names of what a statement itself sets, arrays of which it sets entries included."""
     return {*set_by(s), *(n for e in stored_by(s) for n in names_in(e.array))}
 
 
-def _without(block, needed, own):
+def sliced(block: list, names: set, own: Container = ()) -> list:
+    """A copy of statements without those that set what nobody asks for; names: what is wanted beside; own: the arrays
+    whose entries may be set.
+    """
+    found, count = list(map(copied, block)), 0
+    while count != (count := sum(1 for _ in statements(found))):
+        found = _needed(found, made_of(found, names | asked(found)), own)
+    return found
+
+
+def _needed(block, needed, own):
     kept = []
     for s in block:
         for k, inner in enumerate(blocks(s)):
-            inner[:] = _without(inner, needed, own) or ([Nothing()] if k == 0 else [])
-        if isinstance(s, (For, If)):
-            idle = all(isinstance(i, Nothing) for inner in blocks(s) for i in inner)
-        else:
-            changed = _changed(s)
-            idle = bool(changed) and (isinstance(s, Store) and changed.isdisjoint(own) or changed.isdisjoint(needed))
+            inner[:] = _needed(inner, needed, own) or [Nothing()][k:]
+        idle = isinstance(s, (For, If)) and all(isinstance(i, Nothing) for i in statements([s]) if i is not s)
+        if isinstance(s, ASSIGNMENTS):
+            idle = changed_by(s).isdisjoint(needed) or isinstance(s, Store) and s.entry.array.id not in own
         if not idle:
             kept.append(s)
     return kept
+
+
+def backward_slice(block: list, arrays: set) -> list:
+    """A copy of a block without the statements on which nothing hangs that is stored in these arrays.
+
+    >>> from gradscribe.codegen.loops.trees import block_of, to_statements
+    >>> block = block_of('''k = 0
+    ... w = 1.0
+    ... while v > 0:
+    ...     w = v * 2
+    ...     z[k] = w
+    ...     k += 1
+    ...     v = v - u
+    ... most[0] = k''')
+    >>> def shown(block):
+    ...     import ast
+    ...     print(ast.unparse(ast.Module(to_statements(block), [])))
+    >>> shown(backward_slice(block, {"most"}))
+    k = 0
+    while v > 0:
+        k += 1
+        v = v - u
+    most[0] = k
+    """
+    return _Slice(block, arrays).kept(block)
+
+
+class _Slice:
+    """needed: the names on which what is stored hangs; found: the statements of the slice, with the branches that leave
+    its loops.
+    """
+
+    def __init__(self, block, arrays):
+        self.needed, self.found, before = set(arrays), set(), -1
+        while len(self.needed) > before:
+            before = len(self.needed)
+            for s in block:
+                self.add(s)
+
+    def add(self, s):
+        """Whether a statement is in the slice; then what it reads is needed."""
+        if type(s) in BLOCKS:
+            found = any([self.add(inner) for b in blocks(s) for inner in b])
+            for i in statements([s] if found else []):
+                if isinstance(i, JUMPS) or isinstance(i, If) and any(isinstance(j, JUMPS) for j in statements([i])):
+                    self.found.add(i)
+                    self.needed |= names_of(i)
+        elif isinstance(s, Store):
+            found = getattr(s.entry.array, "id", None) in self.needed
+        else:
+            found = isinstance(s, Do) or not self.needed.isdisjoint(set_by(s))
+        if found:
+            self.found.add(s)
+            self.needed |= names_of(s)
+        return found
+
+    def kept(self, block):
+        out = []
+        for s in block:
+            if s in self.found:
+                out.append(made := copied(s))
+                for name in BLOCKS.get(type(s), ()):
+                    setattr(made, name, self.kept(getattr(s, name)))
+                if type(s) in BLOCKS and not made.block:
+                    made.block = [Nothing()]
+        return out

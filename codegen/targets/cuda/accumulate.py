@@ -47,7 +47,8 @@ Source: R. Allen, K. Kennedy, Optimizing Compilers for Modern Architectures, 200
 import math
 from typing import NamedTuple
 
-from gradscribe.codegen.loops.analysis.arrays import is_place, uses_in
+from gradscribe.codegen.loops.analysis.arrays import is_place
+from gradscribe.codegen.loops.analysis.def_use import DefUse
 from gradscribe.codegen.loops.build import entry, statement
 from gradscribe.codegen.loops.form import (
     Alloc,
@@ -70,14 +71,12 @@ from gradscribe.codegen.loops.form import (
     While,
     all_blocks,
     all_names,
-    holders,
     names_in,
-    set_by,
     set_in,
     statements,
     unused,
 )
-from gradscribe.codegen.loops.shapes import around, replace_in
+from gradscribe.codegen.loops.shapes import replace_in
 
 MOST = 64                               # entries of an array in a thread's own memory
 ZERO = Const(0)
@@ -102,63 +101,53 @@ def accumulate(function: Function) -> None:
 
 
 class _Terms:
-    """Looks for a term that may be added in place.  at: {statement: its number in the text}; sets, uses: {name: the
-    statements that set it, its uses}.
-    """
+    """Looks for a term that may be added in place."""
 
     def __init__(self, function):
-        self.above, self.blocks = holders(function), {s: block for block in all_blocks(function) for s in block}
-        self.at = {s: k for k, s in enumerate(statements(function.block))}
-        self.sets, self.uses = {}, {}
-        for s in self.at:
-            for name in set_by(s):
-                self.sets.setdefault(name, []).append(s)
-            for use in uses_in(s):
-                self.uses.setdefault(use.name, []).append(use)
+        self.of = DefUse(function)
 
     def found(self):
-        terms = (self.term(s) for s in self.at if isinstance(s, Let) and isinstance(s.value, Name))
+        terms = (self.term(s) for s in self.of.at if isinstance(s, Let) and isinstance(s.value, Name))
         return next((term for term in terms if term is not None), None)
 
     def term(self, alias):
         """The Term whose sum gets a name by `old = new`, None if it may not be added in place."""
-        old, new, loop = alias.name, alias.value.id, self.outermost(alias)
-        (made, *again), uses = self.sets.get(new, [None]), self.uses[new]
-        store = next((u.statement for u in uses if u.stored), None)
-        if loop is None or again or not isinstance(made, Alloc) or self.blocks[made] is not self.blocks[alias] or len(
-                uses) != 2 or not isinstance(store, Store) or store.op is not None or not self.at[made] < self.at[
-                store] < self.at[alias] or not self.each_once(store, made):
+        of, at, old, new, loop = self.of, self.of.at, alias.name, alias.value.id, self.of.outermost(alias)
+        made, store = self.made(new), next((u.statement for u in of.uses[new] if u.stored), None)
+        if loop is None or made is None or of.blocks[made] is not of.blocks[alias] or len(of.uses[new]) != 2 or \
+                not isinstance(store, Store) or store.op is not None or not at[made] < at[store] < at[alias] or \
+                not self.each_once(store, made):
             return None
         value = without_term(store.value, Load(Name(old), store.entry.index))
-        inside = [s for s in self.sets[old] if self.outermost(s) is loop]
-        outside = [s for s in self.sets[old] if s not in inside]
-        read = [u for u in self.uses[old] if self.outermost(u.statement) is loop]
-        if value is None or inside != [alias] or len(read) != 1 or len(outside) != 1 or self.outermost(
-                outside[0]) is not None or self.at[outside[0]] > self.at[loop]:
+        before = [s for s in of.sets[old] if of.outermost(s) is None and at[s] < at[loop]]
+        read = [u for u in of.uses.get(old, ()) if of.outermost(u.statement) is loop]
+        if value is None or len(before) != 1 or {*of.sets[old]} != {alias, *before} or len(read) != 1:
             return None
-        first = self.first(outside[0])
+        first = self.first(*before)
         if first is None or (first.dtype, first.shape) != (made.dtype, made.shape) or not all(
-                by_entry(u, first) for u in self.uses[old] if self.at[u.statement] < self.at[loop]):
+                by_entry(u, first) for u in of.uses[old] if at[u.statement] < at[loop]):
             return None
         return Term(made, store, alias, first, loop, value)
+
+    def made(self, name):
+        """The allocation of an array that is made at one place, and nowhere set again."""
+        sets = self.of.sets.get(name, ())
+        return sets[0] if len(sets) == 1 and isinstance(sets[0], Alloc) else None
 
     def first(self, s):
         """The allocation of what a name is set to, which nothing reads by another name from there on."""
         if not isinstance(s, Let) or not isinstance(s.value, Name):
             return s if isinstance(s, Alloc) else None
-        made, *again = self.sets.get(s.value.id, [None])
-        before = [u for u in self.uses[s.value.id] if u.statement is not s]
-        plain = isinstance(made, Alloc) and all(self.at[u.statement] < self.at[s] and by_entry(u, made) for u in before)
-        return made if plain and not again else None
-
-    def outermost(self, s):
-        return next((a for a in reversed([s, *around(s, self.above)]) if isinstance(a, (For, While))), None)
+        made, at = self.made(s.value.id), self.of.at
+        plain = made is not None and all(u.statement is s or at[u.statement] < at[s] and by_entry(u, made)
+                                         for u in self.of.uses[made.name])
+        return made if plain else None
 
     def each_once(self, store, made):
         """Whether loops set each entry of an array once."""
         s, lengths = store, {}
-        while self.blocks[s] is not self.blocks[made]:
-            s = self.above[s]
+        while self.of.blocks[s] is not self.of.blocks[made]:
+            s = self.of.above[s]
             if not isinstance(s, For) or len(s.block) != 1:
                 return False
             lengths[Name(s.index)] = s.count

@@ -38,6 +38,7 @@ import numpy as np
 
 from gradscribe.ast_transform.source.diagnose import RuleError, TransformError
 from gradscribe.codegen.jit_cpu import in_loops
+from gradscribe.codegen.loops.analysis.slices import backward_slice
 from gradscribe.codegen.loops.build import entry, node, quoted, statement
 from gradscribe.codegen.loops.copies import propagate_copies
 from gradscribe.codegen.loops.form import (
@@ -79,7 +80,6 @@ from gradscribe.codegen.loops.types import type_of
 from gradscribe.codegen.loops.view_elimination import eliminate_views
 from gradscribe.codegen.targets.cuda.given import ADVICE, NoKernel, given_adjoint
 from gradscribe.codegen.targets.cuda.printing import PYTHONS, called_names, called_there, lines
-from gradscribe.codegen.targets.cuda.slicing import backward_slice
 from gradscribe.codegen.targets.cuda.stacks import Stacks
 from gradscribe.codegen.targets.cuda.tidy import call_by, shorten, tidy, with_temporaries_inside
 

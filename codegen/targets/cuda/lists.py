@@ -1,14 +1,48 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Calls of lists at their end, which is all that a module for a device does with lists.
+"""Lists that a pass fills at their end and empties from there: as rows of one array, a pass's entries under each other,
+next to those of its neighbours.
 
->>> from gradscribe.codegen.loops.trees import block_of
->>> block = block_of("kept = []\\nkept.append(x[0])\\ny = kept.pop()\\nn = len(kept) + kept[0]")
->>> is_empty_list(block[0]), appended(block[1]), popped(block[2])
-(True, ('kept', Load(array=Name(id='x'), index=(Const(value=0),))), 'kept')
->>> [list_use(use) for s in block for use in uses_in(s) if use.name == "kept"]
-['append', 'pop', 'len', None]
+The gradient of a sum over a batch has two loops over its examples: the first puts a list of each pass into a list, the
+second, which goes back, takes it out again.  Where threads have their lists in rows (thread_memory.py), the second loop
+reads these rows; how many of them a pass has is kept for it.
+
+>>> import ast
+>>> from gradscribe.codegen.loops.form import all_names
+>>> from gradscribe.codegen.loops.trees import from_tree, to_tree
+>>> tree = ast.parse('''def f(a, n):
+...     kept = []
+...     for b in range(n):
+...         saved = []
+...         saved.append(a[b])
+...         kept.append(saved)
+...     for b in range(n - 1, -1, -1):
+...         mine = kept.pop()
+...         while len(mine) > 0:
+...             a[b] += mine.pop()''')
+>>> function = from_tree(tree.body[0], {"a": ("float64", 1), "n": ("int64", 0)})
+>>> for handed in handed_on(function.block[1], function.block, function, all_names(function)):
+...     handed.begin()
+...     handed.go_on(function.block, "rows", (), "float64")
+>>> print(ast.unparse(to_tree(function)))
+def f(a, n):
+    saved_sizes = np.empty((n,), np.int64)
+    for b in range(n):
+        saved = []
+        saved.append(a[b])
+        saved_sizes[b] = len(saved)
+    for b in range(n):
+        mine_size = saved_sizes[b]
+        while mine_size > 0:
+            mine_size -= 1
+            a[b] += rows[mine_size, b]
 """
-from gradscribe.codegen.loops.analysis.arrays import Use, uses_in
+import itertools
+from collections.abc import Callable, Iterable
+from typing import NamedTuple
+
+from gradscribe.codegen.loops.analysis.arrays import Use
+from gradscribe.codegen.loops.analysis.def_use import DefUse
+from gradscribe.codegen.loops.build import entry, statement
 from gradscribe.codegen.loops.form import (
     Call,
     Do,
@@ -16,26 +50,33 @@ from gradscribe.codegen.loops.form import (
     Expr,
     For,
     Function,
+    Length,
     Let,
     ListOf,
+    Load,
     Logic,
     Method,
     Name,
     Select,
     Statement,
+    Type,
     While,
     all_blocks,
     all_names,
+    blocks,
+    change,
     expressions,
-    set_by,
-    statements,
+    rebuilt,
     unused,
     walk,
 )
+from gradscribe.codegen.loops.shapes import around, is_counted, replace_in
 from gradscribe.codegen.loops.types import type_of
 
 CALLS = {"append": 1, "pop": 0}         # {method: how many arguments it has}
 
+
+# --- what is done with lists ------------------------------------------------------------------------------------------
 
 def list_call(e: Expr) -> str | None:
     """'append' or 'pop' of such a call of a list's, at its end; else None."""
@@ -69,21 +110,23 @@ def list_use(use: Use) -> str | None:
     """What is done with a list: 'append' to it, 'put' into another, 'pop', 'len'; None if it is anything else, or if
     a statement may take several entries, or none.
     """
-    call = use.parent
+    call, s = use.parent, use.statement
     if isinstance(call, Call) and call.function == "len":
         return "len"
-    found = list_call(call)
-    if found == "append" and call.args == (Name(use.name),):
-        return "put" if call.owner != Name(use.name) and appended(use.statement)[0] else None
-    once = found == "append" and appended(use.statement)[0] or found == "pop" and pops_in(use.statement).count(
-        use.name) == 1 and not isinstance(use.statement, (For, While)) and not any(
-        isinstance(e, (Select, Logic)) for e in use.around)
-    return found if once else None
+    if list_call(call) == "append" and appended(s)[0] == call.owner.id:
+        return "append" if call.args != (Name(use.name),) else "put" if call.owner.id != use.name else None
+    certain = not isinstance(s, (For, While)) and not any(isinstance(e, (Select, Logic)) for e in use.around)
+    return "pop" if list_call(call) == "pop" and certain and pops_in(s).count(use.name) == 1 else None
 
 
-def mentions(block: list[Statement], name: str) -> int:
-    """How often a name stands in statements."""
-    return sum(set_by(s).count(name) + sum(u.name == name for u in uses_in(s)) for s in statements(block))
+def with_lists(e: Expr, length: Callable, last: Callable) -> Expr:
+    """An expression with other lengths and last entries of lists: functions of a list's name, None as it was."""
+    e, made = rebuilt(e, lambda part: with_lists(part, length, last)), None
+    if list_call(e) == "pop":
+        made = last(e.owner.id)
+    elif isinstance(e, Call) and e.function == "len" and isinstance(e.args[0], Name):
+        made = length(e.args[0].id)
+    return e if made is None else made
 
 
 def name_appended(function: Function) -> None:
@@ -104,3 +147,111 @@ def name_appended(function: Function) -> None:
                 function.types[new] = type_of(value, function.types)
                 block.insert(block.index(s), Let(new, value, s.origin))
                 s.value = Method(s.value.owner, "append", (Name(new),))
+
+
+# --- rows -------------------------------------------------------------------------------------------------------------
+
+class Rows(NamedTuple):
+    """array: the rows of all passes; size: how many a pass has; index: the pass's; shape, dtype: of an entry of the
+    list, the dtype by its name in NumPy.
+    """
+    array: str
+    size: str
+    index: str
+    shape: tuple
+    dtype: str
+
+    def entry(self, at: Iterable = ()) -> Load:
+        return entry(self.array, self.size, *at, self.index)
+
+
+def near(s: Statement, template: str, *given) -> Statement:
+    """The statement of a template, which comes from the user's place of another."""
+    made = statement(template, *given)
+    made.origin = s.origin
+    return made
+
+
+def each_entry(s: Statement, shape: tuple, make: Callable[[tuple], tuple[Expr, Expr]]) -> list[Statement]:
+    """A statement for each entry of a short array: what it sets, and to what."""
+    return [near(s, "{} = {}", *make(at)) for at in itertools.product(*map(range, shape))]
+
+
+def in_rows(s: Statement, lists: dict[str, Rows]) -> list[Statement]:
+    """The statements in the place of one, with lists in rows: {list: its Rows}."""
+    for block in blocks(s):
+        block[:] = [m for i in block for m in in_rows(i, lists)]
+    to, value = appended(s)
+    if to in lists:
+        rows = lists[to]
+        return [*each_entry(s, rows.shape, lambda at: (rows.entry(at), entry(value, *at) if at else value)),
+                near(s, "{} += 1", rows.size)]
+    if is_empty_list(s) and s.name in lists:
+        return [near(s, "{} = 0", lists[s.name].size)]
+    less = [near(s, "{} -= 1", lists[name].size) for name in pops_in(s) if name in lists]
+    rows = lists.get(popped(s))
+    if rows is not None and rows.shape:
+        return [*less, near(s, "{} = np.empty({}, {})", s.name, rows.shape, f"np.{rows.dtype}"),
+                *each_entry(s, rows.shape, lambda at: (entry(s.name, *at), rows.entry(at)))]
+    change(s, lambda e: with_lists(e, lambda name: Name(lists[name].size) if name in lists else None,
+                                   lambda name: lists[name].entry() if name in lists else None))
+    return [*less, s]
+
+
+def is_range(s: Statement) -> bool:
+    """for name in range(count), the count being a number or a length."""
+    return is_counted(s) or isinstance(s, For) and s.kind == "range" and len(s.range) == 1 and isinstance(
+        s.range[0], Length)
+
+
+def handed_on(loop: Statement, block: list[Statement], function: Function, taken: set) -> list["Handed"]:
+    """The lists of a loop's passes that a later loop of the same block goes through; none that is used otherwise.
+
+    taken: names, to which those that are made are added.
+    """
+    of, found = DefUse(function), []
+    for put in loop.block if is_range(loop) else ():
+        outer, inner = appended(put)
+        (made, *again), users = of.sets.get(outer, [None]), [u.statement for u in of.uses.get(outer, ())]
+        if made is None or again or not is_empty_list(made) or made not in block[:block.index(loop)] or not isinstance(
+                inner, Name) or not any(is_empty_list(s) and s.name == inner.id for s in loop.block):
+            continue
+        back = next((s for s in block[block.index(loop) + 1:] if s is of.above.get(users[-1])), None)
+        if users == [put, users[-1]] and popped(users[-1]) == outer and isinstance(
+                back, For) and back.downward and back.count == loop.count:
+            mine = users[-1].name
+            if of.sets[mine] == [users[-1]] and all(
+                    list_use(u) in ("pop", "len") and back in around(u.statement, of.above) for u in of.uses[mine]):
+                found.append(Handed(made, loop, put, inner.id, back, users[-1], function, taken))
+    return found
+
+
+class Handed:
+    """A list that each pass of one loop makes, and a pass of another takes.
+
+    made: what makes the list of lists; put, pop: what puts a list there, and what takes it out.
+    """
+
+    def __init__(self, made, loop, put, inner, back, pop, function, taken):
+        self.made, self.loop, self.put, self.inner, self.back, self.pop = made, loop, put, inner, back, pop
+        self.sizes, self.size = unused(f"{inner}_sizes", taken), unused(f"{pop.name}_size", taken)
+        self.kept = near(put, "{}[{}] = len({})", self.sizes, loop.index, inner)
+        function.types |= {self.sizes: Type("int64", 1), self.size: Type("int64", 0)}
+
+    def begin(self) -> None:
+        """The first loop keeps how long lists are."""
+        replace_in(self.loop.block, self.put, [self.kept])
+
+    def undo(self) -> None:
+        replace_in(self.loop.block, self.kept, [self.put])
+
+    def go_on(self, block: list[Statement], rows: str, shape: tuple, dtype: str) -> None:
+        """The second loop reads the rows of what the first has written; block: in which both stand; shape, dtype: of
+        an entry of a list.
+        """
+        back = self.back
+        replace_in(block, self.made, [near(self.made, "{} = np.empty(({},), np.int64)", self.sizes, back.count)])
+        taken = {self.pop.name: Rows(rows, self.size, back.index, shape, dtype)}
+        back.block[:] = [near(self.pop, "{} = {}[{}]", self.size, self.sizes, back.index),
+                         *(m for s in back.block if s is not self.pop for m in in_rows(s, taken))]
+        back.range = (back.count,)

@@ -40,7 +40,7 @@ Where only a pass knows how often it adds, a first loop counts that and does not
 from typing import NamedTuple
 
 from gradscribe.ast_transform.source.diagnose import TransformError
-from gradscribe.codegen.loops.analysis.slices import only, paths
+from gradscribe.codegen.loops.analysis.slices import asked, sliced
 from gradscribe.codegen.loops.build import ZERO, quoted, statement
 from gradscribe.codegen.loops.form import (
     For,
@@ -143,12 +143,12 @@ class Segments:
                 inner.block[:0] = of_line(origin, Let(number, ZERO))
                 inner.block += of_line(origin, Let(most, quoted("max({}, {})", most, number)))
                 out += of_line(origin, Let(most, ZERO))
-        copy.block = only(copy.block, {n for pair in numbers.values() for n in pair}, set(private))
+        copy.block = sliced(copy.block, {n for pair in numbers.values() for n in pair}, private)
         set_there = {s.entry.array.id for s in statements([loop]) if isinstance(s, Store)} - atomic
         read = {e.array.id for s in statements([copy]) for whole in expressions(s) for e in walk(whole)
                 if isinstance(e, Load) and isinstance(e.array, Name)}
         if any(a == b or not self.placement.order.apart(a, b) for a in set_there for b in read - set(private)
-               if a not in private) or paths([copy]) & free.keys() or read & atomic:
+               if a not in private) or asked([copy]) & free.keys() or read & atomic:
             raise without_order(next(iter(numbers)))
         return [*out, copy]
 

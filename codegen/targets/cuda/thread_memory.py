@@ -6,7 +6,7 @@ it will want to lists.  Threads have no memory to ask for, so
 
 - an array of a few entries is made once (a kernel has it as `cuda.local.array`), and another name for it is a copy;
 - a row of an array, `v = x[b]`, is written out where its entries are read;
-- a list becomes rows of one array, as list_rows.py has them; how many rows there are a first pass counts, that does
+- a list becomes rows of one array, as lists.py has them; how many rows there are a first pass counts, that does
   nothing else.
 
 >>> from gradscribe.codegen.loops.trees import from_tree
@@ -61,17 +61,20 @@ def f(a):
 
 Source: P. Tu, D. Padua, Automatic array privatization, 1993.
 """
-from collections import Counter
+import functools
 from typing import NamedTuple
 
 from gradscribe.codegen.loops.analysis.aliases import aliases_at
 from gradscribe.codegen.loops.analysis.arrays import families, is_entry, uses_in
+from gradscribe.codegen.loops.analysis.def_use import DefUse
 from gradscribe.codegen.loops.analysis.liveness import Liveness
-from gradscribe.codegen.loops.build import entry, quoted, statement
+from gradscribe.codegen.loops.analysis.slices import sliced
+from gradscribe.codegen.loops.build import entry, quoted
 from gradscribe.codegen.loops.form import (
     UNKNOWN,
     Alloc,
     Call,
+    Do,
     EmptyList,
     For,
     Function,
@@ -80,25 +83,36 @@ from gradscribe.codegen.loops.form import (
     Load,
     Name,
     Nothing,
+    Return,
     Store,
     Type,
     all_names,
     blocks,
     change,
-    copied,
     expressions,
     names_in,
-    names_of,
     rebuilt,
     set_by,
     statements,
     unused,
     walk,
 )
+from gradscribe.codegen.loops.shapes import is_check
 from gradscribe.codegen.loops.types import WORDS, type_of
 from gradscribe.codegen.targets.cuda.accumulate import ZERO, is_short
-from gradscribe.codegen.targets.cuda.list_rows import Rows, each_entry, handed_on, in_rows, is_range, near
-from gradscribe.codegen.targets.cuda.lists import appended, is_empty_list, list_call, list_use, pops_in
+from gradscribe.codegen.targets.cuda.lists import (
+    Rows,
+    appended,
+    each_entry,
+    handed_on,
+    in_rows,
+    is_empty_list,
+    is_range,
+    list_call,
+    list_use,
+    near,
+    pops_in,
+)
 from gradscribe.codegen.targets.cuda.order import Order
 
 
@@ -192,83 +206,99 @@ class _Passes:
 class _Loop:
     """A loop whose passes make things for themselves.
 
-    own: the names of arrays and lists that it sets; rows: {name of a row: the entry of which it is the beginning};
-    shapes: {short array: (its lengths, the name of its dtype)}; lists: {list: its Rows}.
+    own: the names of arrays and lists that it sets, by `setters`; rows: {name of a row: the entry of which it is the
+    beginning}; shapes: {short array: (its lengths, the name of its dtype)}; kinds: the same of the entries of lists,
+    () for the lengths of a number; lists: {list: its Rows}; forward: how many statements stand before the first that
+    takes from a list.
     """
 
     def __init__(self, passes, loop):
-        self.passes, self.loop, self.types = passes, loop, passes.types
+        self.passes, self.loop, self.types, self.of = passes, loop, passes.types, DefUse(passes.function)
         self.inside, self.rows, self.shapes, self.kinds = list(statements([loop])), {}, {}, {}
-        self.families = None
-        self.stored = Counter(n for s in self.inside for n in set_by(s))
+        self.stored = {n for s in self.inside for n in set_by(s)}
         self.own = {n for n in self.stored if passes.rank(n) != 0}
         self.setters = [s for s in self.inside if not self.own.isdisjoint(set_by(s))]
-        self.made_lists = {s.name for s in self.setters if is_empty_list(s)}
+        made = {s.name for s in self.setters if is_empty_list(s)}
+        self.forward = next((k for k, s in enumerate(loop.block) if any(map(pops_in, statements([s])))),
+                            len(loop.block))
         self.known_here()
         self.find_rows()
         self.find_shapes()
+        unless(made == self.kinds.keys() and self.own == self.shapes.keys() | self.rows.keys() | made)
         self.plain_uses()
         self.values_enough()
-        if self.made_lists:
-            self.counts_alone()
+        if made:
+            self.counted_before()
         self.lists = {name: Rows(passes.fresh(f"{name}_kept", WORDS.get(dtype, dtype), len(shape) + 2), passes.fresh(
             f"{name}_size", "int64", 0), loop.index, shape, dtype) for name, (shape, dtype) in self.kinds.items()}
 
     # what there is
 
     def known_here(self):
-        """Nothing else has the names of what a pass makes, and lists are its own."""
-        function, inside = self.passes.function, set(self.inside)
-        outside = [s for s in statements(function.block) if s not in inside]
-        given = set(function.params).union(*map(names_of, outside), *map(set_by, outside))
-        unless(self.own.isdisjoint(given) and all(isinstance(s, (Let, Alloc)) for s in self.setters))
-        tops = [s.name for s in self.loop.block if is_empty_list(s)]
-        unless(all(self.stored[n] == 1 and n in tops for n in self.made_lists))
-        unless(all(e.owner.id in self.made_lists for s in self.inside for whole in expressions(s) for e in walk(whole)
-                   if list_call(e)))    # a list of what is around the loop grows in the order of its passes
+        """Nothing else has the names of what a pass makes; a list is made once, before all that is done with it."""
+        inside = set(self.inside)
+        unless(self.own.isdisjoint(self.passes.function.params) and all(
+            s in inside for name in self.own for s in self.of.users(name)))
+        for s in self.setters:
+            unless(isinstance(s, (Let, Alloc)))
+            unless(not is_empty_list(s) or s in self.loop.block and self.is_once(s))
+
+    def is_once(self, s):
+        return len(self.of.sets[s.name]) == 1
 
     def find_rows(self):
-        """Rows of arrays from outside."""
+        """Rows of arrays from outside, at places that stay in a pass."""
+        entered = {s.entry.array.id for s in self.inside if isinstance(s, Store)}
         for s in self.setters:
             row = s.value if isinstance(s, Let) else None
             if isinstance(row, Load) and isinstance(row.array, Name) and row.array.id not in self.own:
-                moving = {n for p in row.index for n in names_in(p)} & self.stored.keys() - {self.loop.index}
-                unless(self.stored[s.name] == 1 and not moving and self.is_at_numbers(row)
-                       and row.array.id not in self.stored)
+                moving = (names_in(row) - {self.loop.index}) & self.stored | {
+                    n for p in row.index for n in names_in(p)} & entered
+                unless(self.is_once(s) and not moving and self.is_at_numbers(row))
                 self.rows[s.name] = row
 
     def is_at_numbers(self, e):
-        return is_entry(e, len(e.index)) and all(not type_of(p, self.types).rank for p in e.index)
+        return is_entry(e, len(e.index)) and all(type_of(p, self.types).rank == 0 for p in e.index)
 
     def find_shapes(self):
         """Short arrays, other names for them, and what lists have."""
+        def take(kinds, name, kind):
+            unless(kind is None or kinds.setdefault(name, kind) == kind)
+            return kind is None
         for s in self.setters:
             if isinstance(s, Alloc):
-                unless(is_short(s) and s.how in ("empty", "zeros"))
-                self.take(self.shapes, s.name, (tuple(n.value for n in s.shape), s.dtype))
-        for _ in range(len(self.setters) + 1):
-            for s in self.setters:
-                if isinstance(s, Let):
-                    self.take(self.shapes, s.name, self.kind_of(s.value))
-            for name, value in filter(any, map(appended, self.inside)):
-                self.take(self.kinds, name, self.kind_of(value))
-        unless(self.made_lists == self.kinds.keys() and
-               self.own == self.shapes.keys() | self.rows.keys() | self.made_lists)
+                unless(s.shape and is_short(s) and s.how in ("empty", "zeros"))
+                take(self.shapes, s.name, (tuple(n.value for n in s.shape), s.dtype))
+        aliases = [s for s in self.setters if isinstance(s, Let) and s.name not in self.rows and not is_empty_list(s)
+                   and not self.is_outside(s.value)]
+        puts = [put for put in map(appended, self.inside) if put[0] is not None]
+        unknown = len(aliases) + len(puts) + 1
+        while True:
+            left = sum([take(self.shapes, s.name, self.array(s.value)) for s in aliases])
+            left += sum([take(self.kinds, name, self.array(value) or self.number(value)) for name, value in puts])
+            if left in (0, unknown):
+                unless(not left)
+                break
+            unknown = left
 
-    def take(self, kinds, name, kind):
-        unless(kind is None or kinds.setdefault(name, kind) == kind)
-
-    def kind_of(self, e):
-        """The (shape, dtype) of a short array, () for the shape of a number; None where it is not known yet."""
-        if isinstance(e, Name) and e.id in self.shapes:
-            return self.shapes[e.id]
+    def array(self, e):
+        """The (shape, dtype) of a short array; None where it is not known yet, or is no such."""
+        if isinstance(e, Name):
+            return self.shapes.get(e.id)
         if self.is_row(e):
             shape, dtype = self.shapes[e.array.id]
             return shape[len(e.index):], dtype
-        if list_call(e) == "pop":
-            return self.kinds.get(e.owner.id)
+        found = self.kinds.get(e.owner.id) if list_call(e) == "pop" else None
+        return found if found and found[0] else None
+
+    def number(self, e):
         dtype, rank = type_of(e, self.types)
         return ((), "bool_" if dtype == "bool" else dtype) if rank == 0 and dtype is not None else None
+
+    def is_outside(self, e):
+        """A whole array, or row, from outside: as long as all that has the other name, since no loop asks for a length.
+        """
+        return isinstance(e, Name) and (e.id in self.rows or e.id not in self.own)
 
     def is_row(self, e):
         """x[k] of a short array that has more axes."""
@@ -277,29 +307,26 @@ class _Loop:
 
     def plain_uses(self):
         """Arrays are reached by entry, and get other names; lists are filled, and then emptied."""
-        for use in (u for s in self.inside for u in uses_in(s) if u.name in self.own):
-            named = isinstance(use.statement, Let) and (use.parent or Name(use.name)) is use.statement.value
-            if use.role == "entry":
-                rank = len(self.shapes[use.name][0]) if use.name in self.shapes else self.passes.rank(use.name)
-                unless(is_entry(use.parent, rank) or named and self.is_row(use.parent))
-            elif use.name in self.made_lists:
+        for use in (u for name in self.own for u in self.of.uses.get(name, ())):
+            s, e = use.statement, use.parent
+            if use.name in self.kinds:
                 unless(list_use(use) in ("append", "pop", "len"))
+            elif use.role == "entry":
+                rank = len(self.shapes[use.name][0]) if use.name in self.shapes else self.passes.rank(use.name)
+                unless(is_entry(e, rank) or isinstance(s, Let) and s.value is e and self.is_row(e))
             else:
-                unless(use.role == "value" and (isinstance(use.statement, Let) and not use.around or
-                                                list_use(use) == "put"))
-        emptied = self.loop.block[len(self.forward()):]
-        unless(not any(appended(s)[0] for s in statements(emptied)))
-
-    def forward(self):
-        """The statements before the first that takes from a list."""
-        block = self.loop.block
-        return block[:next((k for k, s in enumerate(block) if any(map(pops_in, statements([s])))), len(block))]
+                unless(list_use(use) == "put" or isinstance(s, Let) and s.value == Name(use.name))
+        every = {e.owner.id for s in self.inside for whole in expressions(s) for e in walk(whole) if list_call(e)}
+        unless(every <= self.kinds.keys())      # a list of what is around the loop grows in the order of its passes
+        unless(not any(appended(s)[0] for s in statements(self.loop.block[self.forward:])))
 
     def outside(self, name):
         """What stands for an array that is not a pass's own: all that may share memory with it."""
-        if self.families is None:
-            self.families = families(self.passes.function)
         return "outside", self.families.get(name, name)
+
+    @functools.cached_property
+    def families(self):
+        return families(self.passes.function)
 
     def values_enough(self):
         """Copies do for other names: what is written by one name is not read by another afterwards."""
@@ -314,10 +341,11 @@ class _Loop:
                     other, other) != written_out.get(name, name)}
                 unless(others <= self.own - live[s])
 
-    def counts_alone(self):
-        """What a pass puts into lists does not hang on entries from outside that it sets: it can be counted before."""
+    def counted_before(self):
+        """What fills lists may be gone through before, to count: it hangs on no entries from outside that it sets."""
         read, written = set(), set()
-        for s in statements(self.forward()):
+        for s in statements(self.loop.block[:self.forward]):
+            unless(not isinstance(s, Return) and (not isinstance(s, Do) or is_check(s) or appended(s)[0]))
             for use in uses_in(s):
                 name = self.rows[use.name].array.id if use.name in self.rows else use.name
                 if name not in self.own and self.passes.rank(name) != 0 and use.role != "length":
@@ -329,32 +357,25 @@ class _Loop:
 
     def run(self):
         """Changes the loop; gives the statements that stand before it."""
-        loop, passes, forward = self.loop, self.passes, len(self.forward())
-        filling = [k for k, s in enumerate(loop.block[:forward]) if any(appended(i)[0] for i in statements([s]))]
+        loop, passes = self.loop, self.passes
+        filling = [k for k, s in enumerate(loop.block) if any(appended(i)[0] for i in statements([s]))]
         parts = [[m for i in in_rows(s, self.lists) for m in self.in_memory(i)] for s in loop.block]
         loop.block[:] = [s for part in parts for s in part]
         for name, (shape, dtype) in self.shapes.items():
-            passes.private.made[name], = near(loop, [statement("{} = np.empty({}, {})", name, shape, f"np.{dtype}")])
+            passes.private.made[name] = near(loop, "{} = np.empty({}, {})", name, shape, f"np.{dtype}")
         before = []
         if filling:
-            counting = For(loop.index, loop.range, self.counting([s for part in parts[:filling[-1] + 1] for s in part]))
+            sizes = {rows.size for rows in self.lists.values()}
+            filled = sliced([s for part in parts[:filling[-1] + 1] for s in part], sizes, self.shapes)
+            counting = For(loop.index, loop.range, filled, "range", loop.origin)
             longest = {name: passes.fresh(f"{name}_most", "int64", 0) for name in self.lists}
-            counting.block += near(loop, [statement("{most} = max({most}, {})", self.lists[name].size, most=most)
-                                          for name, most in longest.items()])
-            counting.origin = loop.origin
-            before = [*near(loop, [statement("{} = 0", most) for most in longest.values()]), counting, *near(loop, [
-                statement("{} = np.empty(({}, {*}, {}), {})", rows.array, longest[name], rows.shape, loop.count,
-                          f"np.{rows.dtype}") for name, rows in self.lists.items()])]
+            counting.block += [near(loop, "{0} = max({0}, {1})", most, self.lists[name].size)
+                               for name, most in longest.items()]
+            before = [*(near(loop, "{} = 0", most) for most in longest.values()), counting, *(
+                near(loop, "{} = np.empty(({}, {*}, {}), {})", rows.array, longest[name], rows.shape, loop.count,
+                     f"np.{rows.dtype}") for name, rows in self.lists.items())]
         passes.private.loops.update(dict.fromkeys(self.shapes, [s for s in [*before, loop] if isinstance(s, For)]))
         return before
-
-    def counting(self, block):
-        """A copy of statements that keeps nothing but in a thread's own memory."""
-        kept = [copied(s) for s in block if not isinstance(s, Store) or s.entry.array.id in self.shapes]
-        for s in kept:
-            for k, inner in enumerate(blocks(s)):
-                inner[:] = self.counting(inner) or [Nothing()][k:]
-        return kept
 
     def in_memory(self, s):
         """The statements in the place of one, with arrays in a thread's own memory, and rows written out."""
