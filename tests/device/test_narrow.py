@@ -1,4 +1,5 @@
 """Arrays of 16 bits on a device: stored so, computed in single precision."""
+import ast
 import dataclasses
 import types
 
@@ -9,6 +10,8 @@ from device.batches import BATCHES, best_kept, grown, weighted
 from device.programs import PROGRAMS, leaves, softmax, standardised
 
 import gradscribe as gs
+from gradscribe.codegen.cuda.half import store_in_half
+from gradscribe.codegen.loops.trees import from_tree, to_tree
 from gradscribe.runtime import device as backends
 from gradscribe.runtime import on_device
 
@@ -155,6 +158,55 @@ def test_others(name, short):
 def test_beside_compiled_functions(name):
     with backends.using("twin"):
         assert not wrong(*OWN[name])
+
+
+LOOPS = """def f(x, w, k):
+    z = np.empty((4,), np.float16)
+    total = np.zeros((4,), np.float16)
+    lines = []
+    for i in range(4):
+        z_i = np.float16(x[i] * w)
+        z[i] = z_i
+        total[i] += z_i
+        seen = x[i]
+        x[i] += seen
+    lines.append(z)
+    taken = lines.pop()
+    view = taken[1:]
+    either = x if k > 0 else total
+    number = len(lines)
+    ordered = sort_lines(view, number)
+    return (view.T, total, either, ordered, x[0], w)"""
+
+
+def test_loops_and_their_types():
+    """A last pass says of every array whether it is half: of what is added into not, of what may be either nothing."""
+    function = from_tree(ast.parse(LOOPS).body[0], {
+        "x": ("float32", 1), "w": ("float32", 0), "k": ("int64", 0), "taken": ("float32", 1)})
+    half = np.dtype(HALF)
+    store_in_half(function, {"x"}, [half] * 6)
+    assert ast.unparse(to_tree(function)) == """def f(x, w, k):
+    z = np.empty((4,), np.float16)
+    total = np.zeros((4,), np.float32)
+    lines = []
+    for i in range(4):
+        z_i = np.float32(np.float16(np.float32(x[i]) * w))
+        z[i] = np.float16(z_i)
+        total[i] += z_i
+        seen = np.float32(x[i])
+        x[i] = np.float16(np.float32(x[i]) + seen)
+    lines.append(z)
+    taken = lines.pop()
+    view = taken[1:]
+    either = x if k > 0 else total
+    number = len(lines)
+    ordered = sort_lines(view.astype(np.float32), number)
+    return (view.T, total.astype(np.float16), either.astype(np.float16), ordered.astype(np.float16), \
+np.float16(x[0]), np.float16(w))"""
+    assert {n: t.dtype for n, t in function.types.items()} == {
+        "x": "float16", "w": "float32", "k": "int64", "z": "float16", "total": "float32", "lines": None, "i": "int64",
+        "z_i": "float32", "seen": "float32", "taken": "float16", "view": "float16", "either": None, "number": "int64",
+        "ordered": None}
 
 
 def test_what_is_stored_is_what_is_used():

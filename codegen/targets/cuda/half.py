@@ -40,10 +40,12 @@ from gradscribe.codegen.loops.form import (
     Call,
     Const,
     Do,
+    EmptyList,
     Expr,
     Function,
     Items,
     Let,
+    ListOf,
     Load,
     Method,
     Name,
@@ -54,14 +56,14 @@ from gradscribe.codegen.loops.form import (
     Unpack,
     change,
     children,
+    names_in,
     rebuilt,
     statements,
 )
 from gradscribe.codegen.loops.types import inferred, type_of
 
 HALF, SINGLE = np.dtype("float16"), np.dtype("float32")
-OF_HALVES = {"np.dot", "product", "np.ascontiguousarray"}       # give arrays in half precision if given such only
-WITH_HALVES = {*OF_HALVES, "len"}       # take arrays in half precision, or lists of such
+OF_HALVES = {"np.dot", "product", "np.ascontiguousarray"}       # what they give is in half if all they are given is
 
 
 def allocate_in_half(block: list, names: set) -> None:
@@ -91,13 +93,18 @@ def is_constant(e):
     return is_cast(e, SINGLE) and isinstance(e.args[0], Const)
 
 
+def is_empty(e):
+    """An empty list."""
+    return isinstance(e, EmptyList) or isinstance(e, ListOf) and not e.items
+
+
 def astype(e, dtype):
     return quoted("{}.astype({})", e, dtype)
 
 
 class _Stored:
-    """set_to: {name: {statement: what it is set to, or what is appended to it}}; half: arrays that may be in half
-    precision, and lists of such; sure: those that are whatever is done.
+    """set_to: {name: {statement: what it is set to, or what is appended to it}}; half: names of arrays that may be in
+    half precision, and of lists of such; sure: those that are whatever is done.
     """
 
     def __init__(self, function, given, results, widening):
@@ -122,38 +129,48 @@ class _Stored:
     def find(self):
         self.set_to = {}
         for s in statements(self.function.block):
-            if isinstance(s, (Let, Alloc)):
+            if isinstance(s, Alloc) or isinstance(s, Let) and not is_empty(s.value):
                 self.set_to.setdefault(s.name, {})[s] = s.value if isinstance(s, Let) else s
             elif isinstance(s, Do) and isinstance(s.value, Method) and s.value.name in ("append", "insert"):
-                self.set_to.setdefault(s.value.owner.id, {})[s] = s.value.args[-1]
-        half = self.fixed(self.given, any)
-        self.sure = self.fixed(half, all)
-        self.half = half
+                for name in names_in(s.value.owner):
+                    self.set_to.setdefault(name, {})[s] = s.value.args[-1]
+        self.half = self.fixed(self.given, any)
+        self.sure = self.fixed(self.half, all)
 
     def fixed(self, found, test):
-        """The names that are set to something in half precision, or to nothing else, beginning with some."""
-        self.half = None
-        while found != self.half:
-            self.half = found
+        """The names of which any value is in half precision, or all are, beginning with some."""
+        before = None
+        while found != before:
+            before = found
             found = self.given | {n for n, values in self.set_to.items() if self.rank(Name(n)) != 0 and test(
-                map(self.is_half, values.values()))}
+                self.is_half(v, before, test) for v in values.values())}
         return found
 
-    def is_half(self, value):
-        """Whether what a name is set to may be an array in half precision."""
+    def is_half(self, value, half=None, test=any):
+        """Whether what a name is set to may be an array in half precision, if these names are; with `all`, is."""
+        half = self.half if half is None else half
         if isinstance(value, Name):
-            return value.id in self.half
+            return value.id in half
         if isinstance(value, Alloc):
             return value.dtype == HALF.name and value.how != "full"
-        if isinstance(value, Call):
-            return value.function in OF_HALVES and all(map(self.is_half, value.args))
         if self.is_entry(value) or getattr(value, "name", "") in ("astype", "shape", "size"):
             return False
-        return isinstance(value, (Load, Attribute, Method, Select)) and any(map(self.is_half, children(value)))
+        if isinstance(value, Select):
+            return test(self.is_half(v, half, test) for v in (value.then, value.orelse))
+        if isinstance(value, Call):
+            return value.function in OF_HALVES and all(self.is_half(a, half, test) for a in value.args)
+        return isinstance(value, (Load, Attribute, Method)) and any(
+            self.is_half(v, half, test) for v in children(value))
 
     def is_entry(self, e):
         """A number of an array that has a name."""
         return isinstance(e, Load) and isinstance(e.array, Name) and self.rank(e) == 0
+
+    def is_half_entry(self, e):
+        return self.is_entry(e) and self.is_half(e.array)
+
+    def is_list(self, e):
+        return isinstance(e, Name) and type_of(e, self.types) == UNKNOWN
 
     def rank(self, e):
         return type_of(e, self.types).rank
@@ -176,7 +193,7 @@ class _Stored:
 
     def dtype(self, name, before):
         """The dtype of a name from now on."""
-        if name in self.half and before != UNKNOWN:         # no list
+        if name in self.half and not self.is_list(Name(name)):
             return HALF.name if name in self.sure else None
         return SINGLE.name if before.dtype == HALF.name else before.dtype
 
@@ -185,7 +202,7 @@ class _Stored:
     def statement(self, s):
         if isinstance(s, Store):
             s.entry, s.value = rebuilt(s.entry, self.read), self.read(s.value)
-            if self.is_half(s.entry.array) and self.is_entry(s.entry):
+            if self.is_half_entry(s.entry):
                 if s.op is not None:
                     s.value, s.op = Op(s.op, (self.read(s.entry), s.value)), None
                 s.value = self.stored(s.value)
@@ -200,13 +217,13 @@ class _Stored:
     def read(self, e: Expr) -> Expr:
         """A value with entries in half precision widened."""
         made = rebuilt(e, self.read)
-        if self.is_entry(e) and self.is_half(e.array):
+        if self.is_half_entry(e):
             return Call(self.widening, (made,))
         if is_cast(e, HALF):
             return self.rounded(made)
-        if isinstance(e, Call) and "." not in e.function and e.function not in WITH_HALVES:
-            return Call(e.function, tuple([astype(new, SINGLE) if self.is_half(a) else new for a, new in zip(
-                e.args, made.args)]), made.keywords)
+        if isinstance(e, Call) and "." not in e.function and e.function not in OF_HALVES:
+            return Call(e.function, tuple([astype(new, SINGLE) if self.is_half(a) and not self.is_list(a) else new
+                                           for a, new in zip(e.args, made.args)]), made.keywords)
         return made
 
     def rounded(self, e):
@@ -222,16 +239,15 @@ class _Stored:
         while isinstance(value, Call) and value.function in ("np.float16", "np.float32", self.widening) and \
                 not is_constant(value):
             value = value.args[0]
-        constant = is_constant(value) and self.widening == "np.float32"
-        kept = constant or self.is_entry(value) and self.is_half(value.array)
+        kept = self.widening == "np.float32" if is_constant(value) else self.is_half_entry(value)
         return value if kept else quoted("np.float16({})", value)
 
     def result(self, value, dtype):
         """A value as one of this dtype is returned."""
         if dtype != HALF:
             return astype(value, SINGLE) if self.is_half(value) else self.read(value)
-        if self.is_half(value) and (not isinstance(value, Name) or value.id in self.sure):
+        if self.is_half(value, self.sure, all):
             return value
-        if isinstance(value, Name) and self.rank(value) != 0:
+        if self.is_half(value) or isinstance(value, Name) and self.rank(value) != 0:
             return astype(value, HALF)
         return quoted("np.float16({})", value if self.is_entry(value) else self.read(value))

@@ -13,7 +13,6 @@ import numpy as np
 from gradscribe.ast_transform.core.form import (
     Apply,
     Const,
-    Effect,
     Function,
     Let,
     Pack,
@@ -72,9 +71,10 @@ def wide(fact):
 
 def is_single(function: Function, captured: dict) -> bool:
     """Whether nothing in a function is in double precision, but numbers of Python's, which take what they meet."""
-    told = Core(None, set())
+    told, found = Core(None, set()), [v.fact for v in variables(function, captured)]
     try:
-        found = [v.fact for v in variables(function, captured)] + [told.fact(call) for call, _ in calls(function)]
+        for value in (*leaves(function.result), *(getattr(s, "value", None) for s in walk(function.body))):
+            found += [told.fact(call) for call in calls(value)]
     except ShapeError:                  # it is said where the function is lowered
         return False
     return not any(isinstance(f, Array) and not f.weak and np.dtype(f.dtype) in DOUBLES for f in found)
@@ -87,15 +87,12 @@ def variables(function, captured):
     yield from all_made(function.body)
 
 
-def calls(function):
-    """The calls in a function, those in other calls too, each with its place."""
-    values = [(s.value, s.origin) for s in walk(function.body) if isinstance(s, (Let, Effect))]
-    values += [(leaf, None) for leaf in leaves(function.result)]
-    while values:
-        value, origin = values.pop(0)
-        if isinstance(value, Apply):
-            yield value, value.origin or origin
-            values += [(a, value.origin or origin) for a in (*value.args, *(a for _, a in value.kwargs))]
+def calls(value):
+    """The calls in a value, itself among them."""
+    if isinstance(value, Apply):
+        yield value
+        for a in (*value.args, *(a for _, a in value.kwargs)):
+            yield from calls(a)
 
 
 class Widened:
@@ -108,7 +105,7 @@ class Widened:
     def __init__(self, function: Function, captured: dict, bfloat16: bool = False):
         self.function, self.captured = function, captured
         self.largest = LARGEST["bfloat16" if bfloat16 else "float16"]
-        self.widening = "single" if bfloat16 else "np.float32"
+        self.widening = "single" if bfloat16 else "np.float32"          # what widens a number
         self.given = [getattr(p.value.fact, "dtype", None) for p in function.params if isinstance(p.value, Var)]
         self.told = Core(None, set())
         self.results = [getattr(self.told.fact(leaf), "dtype", None) for leaf in leaves(function.result)]
@@ -118,14 +115,8 @@ class Widened:
 
     def widen(self):
         function = self.function
-        for call, origin in calls(function):
-            if call.function in OF_DTYPE:
-                raise RuleError(f"np.{call.function.__name__} hangs on the precision of numbers, which is single on a "
-                                "device where arrays are in half", origin,
-                                "Compute it in single precision: x.astype(np.float32).")
-        named = Function(function.label, function.params, self.factors_named(function.body), function.result)
-        env = {v: v.like() for v in variables(named, self.captured)}
-        body = copied(named.body, env, self.value)
+        env = {v: v.like() for v in variables(function, self.captured)}
+        body = copied(self.factors_named(function.body), env, self.value)
         self.half = {new for v, new in env.items() if is_half(v.fact) and v.fact.dims}
         for v, new in env.items():
             new.fact = wide(v.fact)
@@ -137,13 +128,12 @@ class Widened:
         """A block in which what is made to be a factor of a product has a name, and so a dtype."""
         out = []
         for step in block:
-            new = rebuilt(step, {}, self.factors_named)
-            if isinstance(new, Let):
-                new.value = self.with_names(new.value, out, step.origin)
-            out.append(new)
+            out.append(Let(step.targets, self.with_names(step.value, out, step.origin), step.origin) if isinstance(
+                step, Let) else rebuilt(step, {}, self.factors_named))
         return out
 
     def with_names(self, node, before, origin):
+        """A value whose factors have names, set before; its calls know their place."""
         if not isinstance(node, Apply):
             return node
         args = [self.with_names(a, before, origin) for a in node.args]
@@ -151,13 +141,17 @@ class Widened:
             if isinstance(a, Apply) and not is_view(a) and is_half(self.told.fact(a)):
                 args[k] = Var("factor", self.told.fact(a))
                 before.append(Let((args[k],), a, origin))
-        return Apply(node.function, tuple(args), node.kwargs, node.origin)
+        return Apply(node.function, tuple(args), node.kwargs, node.origin or origin)
 
     def value(self, node, env):
         """A value with other variables, in which dtypes and constants in half precision are in single."""
         if isinstance(node, Const):
             return constant(node)
         if isinstance(node, Apply):
+            if node.function in OF_DTYPE:
+                raise RuleError(f"np.{node.function.__name__} hangs on the precision of numbers, which is single on a "
+                                "device where arrays are in half", node.origin,
+                                "Compute it in single precision: x.astype(np.float32).")
             args = tuple([self.value(a, env) for a in node.args])
             if node.function is astype and isinstance(node.args[1], Const) and np.dtype(node.args[1].value) == HALF:
                 return Apply(in_half, args[:1], (), node.origin)
@@ -188,17 +182,16 @@ class Widened:
         for v, settled in lowering.function.notes["renamed"].items():
             if settled in lowering.naming.names and isinstance(v.fact, Array) and v.fact.dims:
                 named.setdefault(lowering.naming.names[settled], []).append(v in self.half)
-        names = {n for n, found in named.items() if all(found)}         # arrays of a single name are the lowering's own
         made = list(loops.statements(lowering.body))
         self.returned = [d for d, (kind, _) in zip(self.results, lowering.results) if kind != "literal"]
-        given_out = {e.id for e, dtype in zip(made[-1].value.items, self.returned) if dtype == HALF and isinstance(
-            e, loops.Name)}
-        given_out |= {s.value.id for s in made if isinstance(s, loops.Let) and isinstance(s.value, loops.Name) and (
-            s.name in names | given_out - named.keys())}
-        names |= given_out - named.keys()
-        names -= {s.entry.array.id for s in made if isinstance(s, loops.Store) and s.op is not None and isinstance(
+        half = {n for n, found in named.items() if all(found)}
+        own = {e.id for e, dtype in zip(made[-1].value.items, self.returned) if dtype == HALF and isinstance(
+            e, loops.Name)} - named.keys()                  # arrays of a single name are the lowering's own
+        own |= {s.value.id for s in made if isinstance(s, loops.Let) and isinstance(s.value, loops.Name) and
+                s.name in half | own} - named.keys()
+        added = {s.entry.array.id for s in made if isinstance(s, loops.Store) and s.op is not None and isinstance(
             s.entry.array, loops.Name)}
-        allocate_in_half(lowering.body, names)
+        allocate_in_half(lowering.body, (half | own) - added)
         self.stored = {p.name for p, dtype in zip(lowering.inputs, self.given) if dtype == HALF and p.value.fact.dims}
         self.stored |= {v.hint for v, value in self.captured.values() if is_half(describe(value)) and v.fact.dims}
 
