@@ -5,10 +5,11 @@
 
 Without a GPU every kernel is compiled and assembled for sm_90 and run as plain Python on little data.  Printed for each
 program: the bytes that a call reads and writes at least (arguments once, results once), its floating-point operations
-by a formula where it is products of matrices, the floor that follows from both, the launches of a call; and for each
-kernel registers, spilled bytes, and the instructions of the machine's own; where JAX is installed, how far its results
-are from ours.  With a GPU, milliseconds of ours and of JAX's beside them, by the host's clock until the device is done,
-in turns, the median of the rounds; nothing is claimed without.  `--together` prepares each program in a process of its
+by a formula where it is products of matrices, the floor that follows from both, the launches of a call, the bytes that
+it moves as its kernels' PTX is run, over the least possible; and for each kernel registers, spilled bytes, and the
+instructions of the machine's own; where JAX is installed, how far its results are from ours.  With a GPU,
+milliseconds of ours and of JAX's beside them, by the host's clock until the device is done, in turns, the median of the
+rounds; nothing is claimed without.  `--together` prepares each program in a process of its
 own, side by side, and measures one after another once all are ready: for a GPU that is there for minutes.
 
 Figures of the device: NVIDIA H200 data sheet (SXM): 4.8 TB/s, 67 TFLOP/s in float32, 34 in float64, 989 in products of
@@ -29,6 +30,7 @@ import sys
 import threading
 import time
 import traceback
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -39,18 +41,21 @@ from gradscribe.runtime import assembled, device, twin
 
 BANDWIDTH, SINGLE, PRODUCTS_IN_HALF, ISSUED = 4.8e12, 67e12, 989e12, 31e12
 F = np.float32
+TESTS = Path(__file__).parent.parent / "tests"          # which run PTX
 LONGEST = 12                            # steps of `with_weights`, at most
 PREPARED = 100                          # seconds that programs are waited for, at most
 
 
 class Program(NamedTuple):
     """function: of arguments; make: (random numbers, size) -> arguments; sizes: little, whole; operations: those of
-    floating-point numbers in a call, by its arguments, where they are what takes the time.
+    floating-point numbers in a call, by its arguments, where they are what takes the time; least: the bytes that a call
+    moves at least, by its arguments, where that is more than arguments and results.
     """
     function: object
     make: object
     sizes: tuple
     operations: object = None
+    least: object = None
 
 
 # --- programs ---------------------------------------------------------------------------------------------------------
@@ -86,6 +91,30 @@ def network_args(rng, batch, width=512):
 
 def network_operations(params, x, y):
     return 6 * x.shape[0] * sum(w.size for w, _ in params) - 2 * x.shape[0] * params[0][0].size
+
+
+def network_bytes(params, x, y):
+    """What a step of training moves: each product reads its factors and writes its result; between them an activation
+    is made of a product, and kept; the way back reads it beside the adjoint; weights are read, and written anew.
+    """
+    batch, sizes = x.shape[0], [x.shape[1], *(w.shape[1] for w, _ in params)]
+    pairs = list(zip(sizes, sizes[1:]))
+    products = sum(batch * m + m * n + batch * n for m, n in pairs) * 3 - batch * pairs[0][0] - pairs[0][0] * pairs[
+        0][1] - batch * pairs[0][1]             # x has no adjoint
+    activations = sum(5 * batch * n for _, n in pairs[:-1]) + 3 * batch * sizes[-1]
+    updates = 3 * sum(w.size + b.size for w, b in params)
+    return x.itemsize * (products + activations + updates)
+
+
+def image_bytes(params, images, labels):
+    """Each layer reads images and a window, and writes images; on the way back twice as many do."""
+    total, shape = 0, images.shape
+    for k, (w, b) in enumerate(p for p in params if len(p)):
+        side = shape[1] // 2 if k in (2, 5) else shape[1]
+        made = (shape[0], side, side, w.shape[-1])
+        total += 3 * (np.prod(shape) + w.size + b.size + np.prod(made)) - np.prod(shape) * (k == 0)
+        shape = made
+    return images.itemsize * int(total) + labels.nbytes
 
 
 def convolution(channels, window=3, stride=1):
@@ -206,16 +235,19 @@ PROGRAMS = {
     "rows": Program(rows, lambda rng, n: (rng.standard_normal((n, 1024 if n > 8 else 40)).astype(F),), (6, 1 << 17)),
     "rows, gradient": Program(gs.grad(lambda x: np.sum(rows(x) ** 3)), lambda rng, n: (rng.standard_normal(
         (n, 1024 if n > 8 else 40)).astype(F),), (6, 1 << 17)),
-    "network, batch 128": Program(trained, network_args, (40, 128), network_operations),
-    "network, batch 1024": Program(trained, network_args, (40, 1024), network_operations),
-    "images, batch 128": Program(gs.value_and_grad(image_loss), image_args, (2, 128), image_operations),
-    "images, batch 1024": Program(gs.value_and_grad(image_loss), image_args, (2, 1024), image_operations),
+    "network, batch 128": Program(trained, network_args, (40, 128), network_operations, network_bytes),
+    "network, batch 1024": Program(trained, network_args, (40, 1024), network_operations, network_bytes),
+    "images, batch 128": Program(gs.value_and_grad(image_loss), image_args, (2, 128), image_operations,
+                                 image_bytes),
+    "images, batch 1024": Program(gs.value_and_grad(image_loss), image_args, (2, 1024), image_operations,
+                                  image_bytes),
     "option prices, greeks": Program(gs.value_and_grad(option_prices, (0, 1, 2, 3, 4)), option_args, (300, 10 ** 8)),
     "mandelbrot": Program(gs.vmap(escape), plane, (6, 4096)),
     "adaptive steps": Program(gs.vmap(oscillator, (0, None)), lambda rng, n: (rng.random(n, dtype=F) * 5, F(3)),
                               (20, 1 << 20)),
     "elementwise, half": Program(gs.value_and_grad(energy), in_half(vectors), (500, 1 << 27)),
-    "network, half": Program(trained, in_half(network_args), (40, 1024), network_operations),
+    "network, half": Program(trained, in_half(network_args), (40, 1024), network_operations,
+                             network_bytes),
     "shared weights, gradient": Program(gs.value_and_grad(lambda x, w, b: np.sum(gs.vmap(with_weights, (
         0, None, None))(x, w, b)), (0, 1, 2)), weights_args, (20, 1 << 20)),
     "adaptive steps, gradient": Program(gs.vmap(gs.grad(oscillator), (0, None)), lambda rng, n: (
@@ -238,6 +270,17 @@ def launches():
         yield found
     finally:
         twin.Kernel.run = run
+
+
+def say_bytes(name, program, compiled, args, result):
+    """The line about the bytes that a call with little data moves, by its kernels' PTX, where that can be made."""
+    if importlib.util.find_spec("numba_cuda") is None or not TESTS.exists():
+        return
+    sys.path[:0] = [] if str(TESTS) in sys.path else [str(TESTS)]
+    moved = importlib.import_module("device.traffic").moved(compiled, args)
+    least = program.least(*args) if program.least else size_of(args) + size_of(result)
+    print(f"    moves {moved.bytes} bytes, {moved.bytes / least:.2f} of the least; {len(moved.kernels)} kernels and "
+          f"{len(moved.libraries)} calls of libraries")
 
 
 def size_of(value):
@@ -263,6 +306,7 @@ def looked_at(name, program):
         kinds = ", ".join(f"{n} {k}" for k, n in r.machine.items() if n and k != "all")
         print(f"    {r.name:32} {r.registers:3} registers, {r.spills} bytes spilled; {r.machine.get('all', '?')} "
               f"instructions: {kinds}")
+    say_bytes(name, program, compiled, args, result)
     apart = differences(name, args, result)
     if apart is not None:
         print(f"    JAX's results: within {apart:.1e} of the largest entry")
