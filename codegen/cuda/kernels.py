@@ -182,13 +182,13 @@ def is_type(name):
 
 
 def copied(node):
-    """A copy of a tree that keeps where its statements come from, and what stands above them."""
+    """A copy of a tree that keeps where its statements come from."""
     if isinstance(node, list):
         return [copied(n) for n in node]
     if not isinstance(node, ast.AST):
         return node
     made = type(node)(**{field: copied(value) for field, value in ast.iter_fields(node)})
-    for field in ("origin", "lineno", "comments"):
+    for field in ("origin", "lineno"):
         if hasattr(node, field):
             setattr(made, field, getattr(node, field))
     return made

@@ -62,15 +62,6 @@ def parents_of(tree):
     return {child: node for node in walk(tree) for child in children(node)}
 
 
-def in_loop(node, parents):
-    """Whether a node stands in a loop."""
-    while node in parents:
-        node = parents[node]
-        if isinstance(node, (ast.For, ast.While)):
-            return True
-    return False
-
-
 def block_of(statement, parents):
     """The list of statements that one stands in."""
     holder = parents[statement]
