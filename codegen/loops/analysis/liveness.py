@@ -31,28 +31,18 @@ from gradscribe.codegen.loops.form import (
     names_read,
     set_by,
     set_in,
-    statements,
 )
 
 
 class Flow:
-    """What a row of statements reads before it sets it (uses that are exposed upwards), sets, and certainly sets.
+    """What a row of statements reads before it sets it (uses that are exposed upwards), sets, and certainly sets."""
 
-    lost: a loop that is passed over, after which nothing in `names` is set, nor when a loop around it goes on.
-    """
-
-    def __init__(self, row, lost=None, names=frozenset()):
-        self.read, self.sets, self.certain, self.lost, self.names = set(), set(), set(), lost, names
-        self.around = set() if lost is None else {
-            s for s in statements(row) if isinstance(s, (For, While)) and lost in statements(s.block)} | {lost}
+    def __init__(self, row):
+        self.read, self.sets, self.certain = set(), set(), set()
         self.block(row)
 
     def block(self, block):
         for s in block:
-            if s in self.around:
-                self.certain = self.certain - self.names
-                if s is self.lost:
-                    continue
             self.read |= names_of(s) - self.certain
             before, own = set(self.certain), set(set_by(s))
             if isinstance(s, (For, While)):
@@ -153,7 +143,7 @@ class Liveness:
             head = live | names_of(s)
             while True:                 # what the next pass reads is read after this one
                 self.jumps.append((live, head))
-                more = self.block(s.block, head)
+                more = self.block(s.block, head) - set(set_by(s))        # a pass has its own index
                 self.jumps.pop()
                 if more <= head:
                     return head

@@ -17,6 +17,8 @@ neighbours are read: what was read a moment ago is in a cache.
 
 Source: S. Williams, A. Waterman, D. Patterson, Roofline, 2009 (compulsory traffic).
 """
+import math
+
 import numpy as np
 
 from gradscribe.codegen.loops.form import (
@@ -43,7 +45,9 @@ def bytes_moved(block: list, types: dict) -> Expr:
     _look(block, types, {}, {}, found)
     sizes: dict = {}
     for (array, _), lengths in found.items():
-        sizes[lengths] = sizes.get(lengths, 0) + np.dtype(types[array].dtype).itemsize
+        size = np.dtype(types[array].dtype).itemsize * math.prod(n.value for n in lengths if isinstance(n, Const))
+        lengths = tuple(n for n in lengths if not isinstance(n, Const))
+        sizes[lengths] = sizes.get(lengths, 0) + size
     terms = [_product(size, lengths) for lengths, size in sorted(sizes.items(), key=lambda kv: -len(kv[0]))]
     total = terms[0] if terms else Const(0)
     for term in terms[1:]:

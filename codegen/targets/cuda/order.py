@@ -29,7 +29,7 @@ from gradscribe.codegen.helpers import HELPERS
 from gradscribe.codegen.loops.analysis.arrays import shown_by
 from gradscribe.codegen.loops.analysis.dependence import accumulated, indices_in, moved, occurrences
 from gradscribe.codegen.loops.analysis.effects import CHECKS, OF_NUMBERS, PURE, SHOWN, Effects
-from gradscribe.codegen.loops.analysis.liveness import Flow
+from gradscribe.codegen.loops.analysis.liveness import Liveness
 from gradscribe.codegen.loops.analysis.summaries import is_of_numbers
 from gradscribe.codegen.loops.form import (
     UNKNOWN,
@@ -176,9 +176,13 @@ class Order:
             if numbers[name] is None:
                 return None
         names = (body.sets - numbers.keys()) | inner
-        if names & Flow(self.function.block, whole or loop, names).read:
-            return None
-        return Free(numbers, atomic)
+        # loops that are not among the function's are all that a pass does
+        return None if names & self.live_after.get(whole or loop, set()) else Free(numbers, atomic)
+
+    @functools.cached_property
+    def live_after(self):
+        """{statement: the names whose values are read after it}"""
+        return Liveness(self.function.block).after
 
 
 GIVEN = {"given"}

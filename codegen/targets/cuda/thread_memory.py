@@ -9,7 +9,8 @@ it will want to lists.  Threads have no memory to ask for, so
 - a list becomes rows of one array, as lists.py has them; how many rows there are a first pass counts, that does
   nothing else.
 
->>> from gradscribe.codegen.loops.trees import from_tree
+>>> from gradscribe.codegen.loops.trees import from_tree, to_tree
+>>> import ast
 >>> tree = ast.parse('''def f(a):
 ...     x = np.empty((8,), np.float64)
 ...     for b in range(8):
