@@ -24,7 +24,8 @@ def run(function):
 
 def with_own_memory(body):
     """A loop's function with memory of its own, whether that has changed it; its results are as before."""
-    text = "def f(x, y, n):\n    for b in range(n):\n" + "".join(f"        {line}\n" for line in body.splitlines() if line)
+    lines = ["def f(x, y, n):", "    for b in range(n):", *("        " + line for line in body.splitlines() if line)]
+    text = "\n".join(lines)
     before, after = (from_tree(ast.parse(text).body[0], GIVEN | NUMBERS) for _ in range(2))
     private = privatize(after)
     np.testing.assert_array_equal(run(before), run(after))
