@@ -86,6 +86,11 @@ class Made(NamedTuple):
         return self.array.name
 
     @property
+    def alone(self) -> bool:
+        """Whether no other loop reads entries: they are numbers, unless something else wants them."""
+        return not self.readers.keys() - {self.loop}
+
+    @property
     def index(self) -> str:
         return self.store.entry.index[-1].id
 
@@ -96,16 +101,14 @@ def compute_in_each_loop(function: Function, machine: costs.Machine) -> None:
     order = {s: k for k, s in enumerate(statements(function.block))}
     found = [m for name in arrays.own if (m := _made(function, name, arrays, above)) is not None]
     for together in _by_block(found, above):
-        chosen = {m.name: m for m in sorted(together, key=lambda m: order[m.store])}
-        while chosen:
-            saved = {name: _saved(chosen, machine) - _saved({n: m for n, m in chosen.items() if n != name}, machine)
-                     for name in chosen}
-            worst = min(saved, key=saved.get)
-            if saved[worst] >= 0:
+        every = chosen = {m.name: m for m in sorted(together, key=lambda m: order[m.store])}
+        while any(not m.alone for m in chosen.values()):
+            without = [{n: m for n, m in chosen.items() if n != name} for name in chosen]
+            best = max(without, key=lambda some: _saved(some, every, machine))
+            if _saved(best, every, machine) <= _saved(chosen, every, machine):
+                _compute(function, chosen, arrays)
                 break
-            del chosen[worst]
-        if chosen and _saved(chosen, machine) > 0:
-            _compute(function, chosen, arrays)
+            chosen = best
 
 
 def _by_block(found, above):
@@ -146,7 +149,7 @@ def _made(function, name, arrays, above):
             return None
         last = max(last, block.index(reader))
         readers[reader] = reader.index
-    return Made(made, store, loop, readers) if len(readers.keys() - {loop}) and _unchanged(
+    return Made(made, store, loop, readers) if _unchanged(
         store, loop, block[block.index(loop):last + 1], arrays.own) else None
 
 
@@ -192,15 +195,17 @@ def _needed(chosen, loop):
         needed |= more
 
 
-def _saved(chosen, machine):
-    """What computing entries again saves."""
-    total = sum(machine.store for _ in chosen.values())
+def _saved(chosen, every, machine):
+    """What computing entries of some of the arrays again saves."""
+    total = machine.store * sum(not m.alone for m in chosen.values())
+    wanted = set()                      # what would be numbers otherwise
     for loop in {r for m in chosen.values() for r in m.readers}:
         there, needed = entered(loop), _needed(chosen, loop)
         total += machine.load * sum(n in there for n in needed)
         bases = {a for n in needed for a in _read_along(chosen[n])} - chosen.keys() - there
         total -= machine.load * len(bases) + sum(_again(chosen[n], machine) for n in needed)
-    return total
+        wanted |= {n for n in bases if n in every and every[n].alone}
+    return total - machine.store * len(wanted)
 
 
 def _read_along(made):

@@ -182,3 +182,22 @@ def test_other_sums_stay(old, new):
 def test_passes_that_may_be_left_out_add_to_one_array(old, new):
     text = accumulated(SUMS.replace(old, new))
     assert "dw[i] += x[b]" in text and "own" not in text
+
+
+def test_short_arrays_of_loops_that_the_host_goes_through():
+    """Passes in an order, with a kernel in each: a thread cannot have what is made in them."""
+    def f(x, n):
+        y = np.zeros(4000)
+        for t in range(n):
+            v = np.zeros(20)
+            v[0] = y[t] + x[t]
+            for j in range(1, 20):
+                v[j] = v[j - 1] * 0.5 + x[j] + y[j]
+            for k in range(4000):
+                y[k] += v[k % 20]
+        return y
+    with backends.using("plain"):
+        compiled = gs.jit(f, target="cuda")
+        x = np.linspace(0.1, 1.0, 40)
+        np.testing.assert_allclose(compiled(x, 3), f(x, 3), rtol=1e-12)
+    assert "v = cp.zeros((20,), np.float64)" in compiled.lowered and "cuda.local.array" not in compiled.lowered

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 import gradscribe as gs
-from gradscribe.codegen.loops.analysis.liveness import set_first
+from gradscribe.codegen.loops.analysis.liveness import Liveness, set_first
 from gradscribe.codegen.loops.buffer_reuse import fills_used_at_once, reuse_buffers
 from gradscribe.codegen.loops.trees import block_of, from_tree, to_statements, to_tree
 from gradscribe.codegen.loops.webs import webs_apart
@@ -47,6 +47,14 @@ def test_fills():
         text = f"for i in range(r):\n    a[i] = 0.0\n    {between}\n    a[i] += 1"
         assert filled(text) == [ast.unparse(s) for s in to_statements(block_of(text)[0].block)]
     assert set_first(block_of("x = 1\ny = z\nif c:\n    w = 1\nz = 2")) == {"x", "y"}
+
+
+def test_what_the_next_pass_reads_is_live_where_a_pass_ends_early():
+    (loop,) = block_of("for i in range(3):\n    y = v\n    v = u\n    if y[i] > 0:\n        continue\n    v = w")
+    first, second, branch, _ = loop.block
+    found = Liveness([loop])
+    assert "v" in found.after[branch.block[0]] | found.after[second] and second not in found.unread
+    assert "v" not in found.after[first]
 
 
 HEIR = """def f(x, n):

@@ -238,6 +238,7 @@ class _Loop:
     def known_here(self):
         """Nothing else has the names of what a pass makes; a list is made once, before all that is done with it."""
         inside = set(self.inside)
+        unless(sum(set_by(s).count(self.loop.index) for s in inside) == 1)
         unless(self.own.isdisjoint(self.passes.function.params) and all(
             s in inside for name in self.own for s in self.of.users(name)))
         for s in self.setters:
