@@ -24,13 +24,8 @@ def run(function):
 
 def with_own_memory(body):
     """A loop's function with memory of its own, whether that has changed it; its results are as before."""
-<<<<<<< HEAD
-    inside = "".join(f"        {line}\n" for line in body.splitlines() if line)
-    text = f"def f(x, y, n):\n    for b in range(n):\n{inside}"
-=======
     lines = ["def f(x, y, n):", "    for b in range(n):", *("        " + line for line in body.splitlines() if line)]
     text = "\n".join(lines)
->>>>>>> own
     before, after = (from_tree(ast.parse(text).body[0], GIVEN | NUMBERS) for _ in range(2))
     private = privatize(after)
     np.testing.assert_array_equal(run(before), run(after))
