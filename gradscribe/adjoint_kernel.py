@@ -10,9 +10,9 @@ import numpy as np
 from gradscribe.ast_transform.requirements import place_of
 from gradscribe.ast_transform.source.diagnose import KindError, LanguageError
 from gradscribe.codegen import cache
+from gradscribe.codegen.kernels.given import OfKernel
+from gradscribe.codegen.kernels.thread import SAME_FOR_ALL, thread_of
 from gradscribe.codegen.targets.cuda.adjoint import adjoint_of
-from gradscribe.codegen.targets.cuda.given import OfKernel
-from gradscribe.codegen.targets.cuda.thread import SAME_FOR_ALL, thread_of
 from gradscribe.colours import Source
 from gradscribe.frames import public
 from gradscribe.runtime import device

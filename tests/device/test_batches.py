@@ -6,11 +6,11 @@ import pytest
 from device.batches import BATCHES
 
 import gradscribe as gs
+from gradscribe.codegen.loops.accumulate import accumulate
+from gradscribe.codegen.loops.flat_lists import flatten_lists
 from gradscribe.codegen.loops.form import Function
+from gradscribe.codegen.loops.lists import handed_on
 from gradscribe.codegen.loops.trees import block_of, printed, to_statements, with_types
-from gradscribe.codegen.targets.cuda.accumulate import accumulate
-from gradscribe.codegen.targets.cuda.flat_lists import flatten_lists
-from gradscribe.codegen.targets.cuda.lists import handed_on
 from gradscribe.runtime import device as backends
 
 

@@ -10,8 +10,8 @@ from device.batches import BATCHES, best_kept, grown, weighted
 from device.programs import PROGRAMS, leaves, softmax, standardised
 
 import gradscribe as gs
+from gradscribe.codegen.loops.half_storage import store_in_half
 from gradscribe.codegen.loops.trees import from_tree, to_tree
-from gradscribe.codegen.targets.cuda.half import store_in_half
 from gradscribe.runtime import device as backends
 from gradscribe.runtime import on_device
 

@@ -5,8 +5,8 @@ import random
 import numpy as np
 import pytest
 
+from gradscribe.codegen.loops.privatize import privatize
 from gradscribe.codegen.loops.trees import from_tree, to_tree
-from gradscribe.codegen.targets.cuda.thread_memory import privatize
 
 GIVEN = {"x": ("float64", 2), "y": ("float64", 2), "n": ("int64", 0)}
 NUMBERS = {"s": ("float64", 0), "p": ("float64", 1)}

@@ -154,7 +154,7 @@ def test_raising_functions_have_a_form_for_threads():
 
     from gradscribe.codegen.helpers import HELPERS
     from gradscribe.codegen.loops.analysis.effects import CHECKS
-    from gradscribe.codegen.targets.cuda.order import run_by_threads
+    from gradscribe.codegen.loops.analysis.parallelism import is_of_numbers
     from gradscribe.runtime.device_functions import NOTING
     raising, calls = set(), {}
     for name, function in HELPERS.items():
@@ -163,7 +163,7 @@ def test_raising_functions_have_a_form_for_threads():
         if any(isinstance(n, ast.Raise) for n in ast.walk(tree)):
             raising.add(name)
     raising -= {n for n in raising if n.startswith(("lapack_", "blas_"))}
-    called = {n for n in HELPERS if run_by_threads(n)} - CHECKS
+    called = {n for n in HELPERS if is_of_numbers(n)} - CHECKS
     assert called & raising == {*NOTING, "place"} & called
     assert not [n for n in called if calls[n] & raising]
 

@@ -9,7 +9,7 @@
 import numpy as np
 
 from gradscribe.codegen import straight
-from gradscribe.codegen.loops.analysis.summaries import is_of_numbers, leaves_arguments
+from gradscribe.codegen.loops.analysis.summaries import leaves_arguments, sets_no_entries
 from gradscribe.codegen.loops.form import (
     Alloc,
     Attribute,
@@ -251,7 +251,7 @@ def _call(e, asks):
         more = _together(parts, asks)
         return Reads(found.names | more.names, found.entries + more.entries, found.whole | {
             a.array.id for a in views}, found.known and more.known)
-    if asks and not named and (reads_only(e) or asks == SHOWN and is_of_numbers(e.function)) and not e.keywords:
+    if asks and not named and (reads_only(e) or asks == SHOWN and sets_no_entries(e.function)) and not e.keywords:
         given = [a for part in e.args for a in (part.items if isinstance(part, Items) else (part,))]
         found = _together(e.args, asks)
         return Reads(found.names, found.entries, found.whole | {a.id for a in given if isinstance(a, Name)},

@@ -54,12 +54,12 @@ def leaves_arguments(name: str) -> bool:
     return found is not None and not found.written and not found.added and not found.shown
 
 
-def is_of_numbers(name: str) -> bool:
-    """Whether a function sets no entries, of arrays of its own neither: what it is given may be added to, and given
-    back, where it is a number.
+def sets_no_entries(name: str) -> bool:
+    """Whether a function that is compiled into what calls it sets no entries, of arrays of its own neither: what it is
+    given may be added to, and given back, where it is a number.
     """
     found = summary_of(name)
-    return found is not None and not found.stores
+    return found is not None and not found.stores and not hasattr(getattr(_modules()[name], name), "whole")
 
 
 @functools.cache

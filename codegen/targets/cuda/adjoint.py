@@ -38,6 +38,7 @@ import numpy as np
 
 from gradscribe.ast_transform.source.diagnose import RuleError, TransformError
 from gradscribe.codegen.jit_cpu import in_loops
+from gradscribe.codegen.kernels.given import ADVICE, NoKernel, given_adjoint
 from gradscribe.codegen.loops.analysis.slices import backward_slice
 from gradscribe.codegen.loops.build import entry, node, quoted, statement
 from gradscribe.codegen.loops.copies import propagate_copies
@@ -75,13 +76,12 @@ from gradscribe.codegen.loops.form import (
     unused,
     walk,
 )
+from gradscribe.codegen.loops.readable import call_by, shorten, tidy, with_temporaries_inside
 from gradscribe.codegen.loops.trees import written
 from gradscribe.codegen.loops.types import type_of
 from gradscribe.codegen.loops.view_elimination import eliminate_views
-from gradscribe.codegen.targets.cuda.given import ADVICE, NoKernel, given_adjoint
 from gradscribe.codegen.targets.cuda.printing import PYTHONS, called_names, called_there, lines
 from gradscribe.codegen.targets.cuda.stacks import Stacks
-from gradscribe.codegen.targets.cuda.tidy import call_by, shorten, tidy, with_temporaries_inside
 
 MOST = 64                               # entries of an array in a thread's own memory
 GRID = quoted("cuda.grid(1)")

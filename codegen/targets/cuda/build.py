@@ -15,12 +15,13 @@ from gradscribe.ast_transform.core.kinds import Array, spell
 from gradscribe.ast_transform.requirements import place_of
 from gradscribe.ast_transform.source.diagnose import LaunchError, OutOfMemory, RuleError, TransformError
 from gradscribe.codegen import cache, foreign, helpers
+from gradscribe.codegen.half_precision import Widened, is_single
 from gradscribe.codegen.jit_cpu import Compiled, extra_facts, in_loops
+from gradscribe.codegen.loops.half_storage import HALF, SINGLE
 from gradscribe.codegen.loops.pipeline import optimise
 from gradscribe.codegen.lowered import UNCOMPILED, compiles
-from gradscribe.codegen.targets.cuda.half import HALF, SINGLE
 from gradscribe.codegen.targets.cuda.module import Options, module_of
-from gradscribe.codegen.targets.cuda.narrow import Widened, is_single
+from gradscribe.codegen.targets.cuda.passes import for_threads
 from gradscribe.runtime import assembled, device, device_functions, indices, on_device
 from gradscribe.runtime.device_functions import type_of_bfloat16
 from gradscribe.runtime.graphs import Graphed
@@ -154,7 +155,8 @@ def compile_function(function, captured=None, options=()):
     lowering, extra = in_loops(widened.function, widened.captured, widened.allocate if widened.some else None,
                                        True)
     function, about = lowering.loops, function.about
-    optimise(function, widened.for_threads)
+    optimise(function, for_threads)
+    widened.store(function)
     given = [(p.name, Array(dtype, p.value.fact.dims) if dtype == HALF else p.value.fact) for p, dtype in zip(
         lowering.inputs, widened.given)]
     kinds = []

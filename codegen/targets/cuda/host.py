@@ -33,8 +33,8 @@ from gradscribe.codegen.loops.form import (
     statements,
     walk,
 )
+from gradscribe.codegen.loops.lists import list_call
 from gradscribe.codegen.targets.cuda.form import Delete
-from gradscribe.codegen.targets.cuda.lists import list_call
 from gradscribe.codegen.targets.cuda.placement import Placement
 
 BUILTIN = set(vars(builtins))

@@ -98,18 +98,18 @@ from gradscribe.codegen.loops.form import (
     unused,
     walk,
 )
+from gradscribe.codegen.loops.lists import list_call, name_appended
+from gradscribe.codegen.loops.privatize import NotPrivate, privatize
 from gradscribe.codegen.loops.trees import written
 from gradscribe.codegen.loops.types import type_of
 from gradscribe.codegen.loops.webs import webs_apart
 from gradscribe.codegen.targets.cuda.columns import Columns
 from gradscribe.codegen.targets.cuda.form import Kernel, Launch, call, called_in, lines_of, names_in_order
 from gradscribe.codegen.targets.cuda.host import BUILTIN, HostCode, freed
-from gradscribe.codegen.targets.cuda.lists import list_call, name_appended
 from gradscribe.codegen.targets.cuda.placement import Nest, Placement
 from gradscribe.codegen.targets.cuda.rows import Rows
 from gradscribe.codegen.targets.cuda.scans import in_parallel
 from gradscribe.codegen.targets.cuda.segments import in_one_order
-from gradscribe.codegen.targets.cuda.thread_memory import NotPrivate, privatize
 from gradscribe.codegen.targets.cuda.threads import (
     OF_BLOCKS,
     ThreadCode,

@@ -38,10 +38,13 @@ def f(x, y):
 <BLANKLINE>
 """
 
+from gradscribe.codegen.loops.accumulate import accumulate
 from gradscribe.codegen.loops.analysis.arrays import Arrays
 from gradscribe.codegen.loops.analysis.costs import Machine
+from gradscribe.codegen.loops.analysis.parallelism import Order
 from gradscribe.codegen.loops.contraction import contract
 from gradscribe.codegen.loops.direction import counts_down, upward
+from gradscribe.codegen.loops.flat_lists import flatten_lists
 from gradscribe.codegen.loops.form import For, Function, statements
 from gradscribe.codegen.loops.fusion import Fusion
 from gradscribe.codegen.loops.rematerialise import rematerialise
@@ -50,9 +53,6 @@ from gradscribe.codegen.loops.scalar_replacement import replace_short_arrays
 from gradscribe.codegen.loops.shapes import is_counted
 from gradscribe.codegen.loops.versions import named_apart
 from gradscribe.codegen.loops.view_elimination import eliminate_views, fill_in_place
-from gradscribe.codegen.targets.cuda.accumulate import accumulate
-from gradscribe.codegen.targets.cuda.flat_lists import flatten_lists
-from gradscribe.codegen.targets.cuda.order import Order
 
 # picoseconds of an H200 for an entry in single precision: 4.8e12 bytes a second, 31e12 instructions of a lane, of which
 # a division and a root are ten; NVIDIA H200 data sheet, CUDA C++ Programming Guide (throughput of instructions)

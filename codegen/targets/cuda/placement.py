@@ -26,6 +26,7 @@ from typing import NamedTuple
 from gradscribe.codegen.loops.analysis import arrays
 from gradscribe.codegen.loops.analysis.effects import CHECKS
 from gradscribe.codegen.loops.analysis.liveness import Flow, read_outside_loops
+from gradscribe.codegen.loops.analysis.parallelism import Free, Order, is_of_numbers, leaves
 from gradscribe.codegen.loops.form import (
     UNKNOWN,
     Alloc,
@@ -62,9 +63,8 @@ from gradscribe.codegen.loops.form import (
     statements,
     walk,
 )
+from gradscribe.codegen.loops.lists import list_call
 from gradscribe.codegen.loops.shapes import is_counted
-from gradscribe.codegen.targets.cuda.lists import list_call
-from gradscribe.codegen.targets.cuda.order import Free, Order, leaves, run_by_threads
 
 FEW = 32                                # passes that one thread takes rather than a kernel
 
@@ -141,7 +141,7 @@ class Placement:
     def takes_whole(self, e):
         """Whether a call is given arrays, by which threads do not do their work."""
         return isinstance(e, (Call, Method)) and any(map(self.is_whole, e.args)) and not (
-            isinstance(e, Call) and "." not in e.function and run_by_threads(e.function))
+            isinstance(e, Call) and "." not in e.function and is_of_numbers(e.function))
 
     def is_whole(self, e: Expr) -> bool:
         """An array, or several, not an entry of one."""

@@ -50,6 +50,7 @@ def f(x, n):
 """
 from gradscribe.codegen.loops.analysis.dependence import indices_in
 from gradscribe.codegen.loops.analysis.effects import SHOWN, Effects
+from gradscribe.codegen.loops.analysis.parallelism import Order, is_pair, put_together
 from gradscribe.codegen.loops.build import ZERO, quoted, statement
 from gradscribe.codegen.loops.direction import counts_down
 from gradscribe.codegen.loops.form import (
@@ -79,7 +80,6 @@ from gradscribe.codegen.loops.form import (
     set_in,
     statements,
 )
-from gradscribe.codegen.targets.cuda.order import Order, is_pair, put_together
 from gradscribe.codegen.targets.cuda.placement import Placement, is_range, is_short
 from gradscribe.codegen.targets.cuda.threads import fresh_names, identity, is_zero
 

@@ -38,6 +38,7 @@ def f(v, dv):
         v = v * 0.5
     most_saved[0] = max(most_saved[0], saved_size)
 """
+from gradscribe.codegen.kernels.given import NoKernel
 from gradscribe.codegen.loops.build import entry, statement
 from gradscribe.codegen.loops.form import (
     ONE,
@@ -64,7 +65,6 @@ from gradscribe.codegen.loops.form import (
     statements,
 )
 from gradscribe.codegen.loops.types import type_of
-from gradscribe.codegen.targets.cuda.given import NoKernel
 
 ORDER = "bool", "int64", "float32", "float64"   # dtypes of numbers, the wider ones last
 

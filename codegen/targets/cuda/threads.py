@@ -42,9 +42,8 @@ from gradscribe.codegen.loops.form import (
 )
 from gradscribe.codegen.loops.types import DTYPES, type_of
 from gradscribe.codegen.targets.cuda.form import numbered, strided
-from gradscribe.codegen.targets.cuda.order import run_by_threads
 from gradscribe.codegen.targets.cuda.placement import Nest
-from gradscribe.runtime.device_functions import NOTING
+from gradscribe.runtime.device_functions import NOTING, SCIPY
 from gradscribe.runtime.on_device import OF_LIBDEVICE, OF_MATH
 
 FIRST = {1: ("thread",), 2: ("column", "row"), 3: ("column", "row", "plane")}      # where a thread begins
@@ -110,7 +109,7 @@ class ThreadCode:
         if head:
             return e
         of_scipy = name.startswith("scipy_")
-        if of_scipy and (of_complex or not run_by_threads(name)):
+        if of_scipy and (of_complex or name.removeprefix("scipy_") not in SCIPY):
             raise TransformError(f"the device has no {name.removeprefix('scipy_')}{' of complex numbers' * of_complex}",
                                  self.origin, "Compute it on the processor, by gs.jit(f).")
         if name == "place" and not self.check_bounds:

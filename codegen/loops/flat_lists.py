@@ -68,8 +68,8 @@ from gradscribe.codegen.loops.form import (
     statements,
     unused,
 )
+from gradscribe.codegen.loops.lists import appended, list_use, near, popped, pops_in, with_lists
 from gradscribe.codegen.loops.types import type_of
-from gradscribe.codegen.targets.cuda.lists import appended, list_use, near, popped, pops_in, with_lists
 
 
 class Nested(NamedTuple):

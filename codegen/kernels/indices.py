@@ -12,7 +12,7 @@ Source: M. Haghighat, C. Polychronopoulos, Symbolic analysis for parallelizing c
 """
 import gast
 
-from gradscribe.codegen.targets.cuda.places import AXES, PLACES, unparsed
+from gradscribe.codegen.kernels.places import AXES, PLACES, unparsed
 
 TOKENS = {f"{t}_{a}": {(f"{t}_{a}",): 1} for t in PLACES.values() for a in AXES} | {
     f"grid_{a}": {(f"block_{a}", f"width_{a}"): 1, (f"thread_{a}",): 1} for a in AXES} | {

@@ -21,9 +21,9 @@ import numpy as np
 from gradscribe.ast_transform.source.diagnose import LanguageError, RuleError
 from gradscribe.ast_transform.source.live import mark_live
 from gradscribe.ast_transform.source.read import from_tree, read, unwrap
+from gradscribe.codegen.kernels.indices import SAME, TOKENS, Indices, is_length, root
+from gradscribe.codegen.kernels.places import AXES, Goes, Places, Returns
 from gradscribe.codegen.loops.form import Let
-from gradscribe.codegen.targets.cuda.indices import SAME, TOKENS, Indices, is_length, root
-from gradscribe.codegen.targets.cuda.places import AXES, Goes, Places, Returns
 
 SAME_FOR_ALL = ("width", "count", "step")
 ALONE = "An array that threads set belongs to them by an axis: index it with cuda.grid(1), or with the variable of a " \

@@ -65,10 +65,12 @@ Source: P. Tu, D. Padua, Automatic array privatization, 1993.
 import functools
 from typing import NamedTuple
 
+from gradscribe.codegen.loops.accumulate import ZERO, is_short
 from gradscribe.codegen.loops.analysis.aliases import aliases_at
 from gradscribe.codegen.loops.analysis.arrays import families, is_entry, uses_in
 from gradscribe.codegen.loops.analysis.def_use import DefUse
 from gradscribe.codegen.loops.analysis.liveness import Liveness
+from gradscribe.codegen.loops.analysis.parallelism import Order
 from gradscribe.codegen.loops.analysis.slices import sliced
 from gradscribe.codegen.loops.build import entry, quoted
 from gradscribe.codegen.loops.form import (
@@ -98,10 +100,7 @@ from gradscribe.codegen.loops.form import (
     unused,
     walk,
 )
-from gradscribe.codegen.loops.shapes import is_check
-from gradscribe.codegen.loops.types import WORDS, type_of
-from gradscribe.codegen.targets.cuda.accumulate import ZERO, is_short
-from gradscribe.codegen.targets.cuda.lists import (
+from gradscribe.codegen.loops.lists import (
     Rows,
     appended,
     each_entry,
@@ -114,7 +113,8 @@ from gradscribe.codegen.targets.cuda.lists import (
     near,
     pops_in,
 )
-from gradscribe.codegen.targets.cuda.order import Order
+from gradscribe.codegen.loops.shapes import is_check
+from gradscribe.codegen.loops.types import WORDS, type_of
 
 
 class NotPrivate(Exception):

@@ -25,12 +25,11 @@ Source: R. Allen, K. Kennedy, Optimizing Compilers for Modern Architectures, 200
 import functools
 from typing import NamedTuple
 
-from gradscribe.codegen.helpers import HELPERS
 from gradscribe.codegen.loops.analysis.arrays import shown_by
 from gradscribe.codegen.loops.analysis.dependence import accumulated, indices_in, moved, occurrences
 from gradscribe.codegen.loops.analysis.effects import CHECKS, OF_NUMBERS, PURE, SHOWN, Effects
 from gradscribe.codegen.loops.analysis.liveness import Liveness
-from gradscribe.codegen.loops.analysis.summaries import is_of_numbers
+from gradscribe.codegen.loops.analysis.summaries import sets_no_entries
 from gradscribe.codegen.loops.form import (
     UNKNOWN,
     Alloc,
@@ -57,7 +56,6 @@ from gradscribe.codegen.loops.form import (
     statements,
     walk,
 )
-from gradscribe.runtime.device_functions import SCIPY
 
 CHOICES = {"max", "min", "maximum", "minimum", "fmax", "fmin"}
 ADDED = {"float64", "float32", "int64", "int32", "uint64", "uint32"}        # of these, CUDA adds entries at once
@@ -71,13 +69,12 @@ class Free(NamedTuple):
 
 
 @functools.cache
-def run_by_threads(function: str) -> bool:
-    """Whether a thread may call a function of this name."""
+def is_of_numbers(function: str) -> bool:
+    """Whether a function of this name is of numbers, so that each pass may call it for itself."""
     head, _, name = function.rpartition(".")
     if head:
-        return head in ("np", "math") and (head == "math" or name in OF_NUMBERS)
-    return name in PURE | CHECKS | {"range", "len"} or name.startswith("scipy_") and name[6:] in SCIPY or \
-        name in HELPERS and not hasattr(HELPERS[name], "whole") and is_of_numbers(name)
+        return head == "math" or head == "np" and name in OF_NUMBERS
+    return name in PURE | CHECKS | {"range", "len"} or name.startswith("scipy_") or sets_no_entries(name)
 
 
 class Order:
@@ -114,7 +111,7 @@ class Order:
         """The arrays to whose entries several passes add; None where passes want each other's entries otherwise."""
         body = Effects(loop.block, branches=True, asks=SHOWN)
         if not body.known or loop.index in body.sets or body.writes.keys() & body.whole or not all(
-                run_by_threads(e.function) for s in statements(loop.block) for whole in expressions(s)
+                is_of_numbers(e.function) for s in statements(loop.block) for whole in expressions(s)
                 for e in walk(whole) if isinstance(e, Call)):
             return None
         others = body.reads.keys() | body.writes.keys() | body.whole - {"np"}

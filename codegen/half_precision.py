@@ -30,11 +30,10 @@ from gradscribe.ast_transform.passes.described import describe
 from gradscribe.ast_transform.source.diagnose import RuleError, ShapeError
 from gradscribe.codegen.loops import form as loops
 from gradscribe.codegen.loops.build import quoted
+from gradscribe.codegen.loops.half_storage import HALF, SINGLE, allocate_in_half, store_in_half
 from gradscribe.codegen.lowered import Core, Lazy, lazily
 from gradscribe.codegen.lowering import leaves
 from gradscribe.codegen.settled import is_view
-from gradscribe.codegen.targets.cuda.half import HALF, SINGLE, allocate_in_half, store_in_half
-from gradscribe.codegen.targets.cuda.passes import for_threads
 
 DOUBLES = (np.dtype("float64"), np.dtype("complex128"))
 OF_DTYPE = {np.nextafter, np.spacing, np.frexp}         # their values hang on the dtype that numbers have
@@ -195,11 +194,11 @@ class Widened:
         self.stored = {p.name for p, dtype in zip(lowering.inputs, self.given) if dtype == HALF and p.value.fact.dims}
         self.stored |= {v.hint for v, value in self.captured.values() if is_half(describe(value)) and v.fact.dims}
 
-    def for_threads(self, function: loops.Function) -> None:
-        """The passes over its loops for a device."""
-        for_threads(function)
+    def store(self, function: loops.Function) -> None:
+        """What is in half precision is stored so, after the passes over loops."""
         if self.some:
             store_in_half(function, self.stored, self.returned, self.widening)
+
 
 
 def constant(node):
