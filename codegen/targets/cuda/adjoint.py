@@ -46,7 +46,6 @@ from gradscribe.codegen.loops.form import (
     Alloc,
     Call,
     Const,
-    Do,
     For,
     Function,
     If,
@@ -80,8 +79,11 @@ from gradscribe.codegen.loops.readable import call_by, shorten, tidy, with_tempo
 from gradscribe.codegen.loops.trees import written
 from gradscribe.codegen.loops.types import type_of
 from gradscribe.codegen.loops.view_elimination import eliminate_views
-from gradscribe.codegen.targets.cuda.printing import PYTHONS, called_names, called_there, lines
+from gradscribe.codegen.targets.cuda.form import called_in
+from gradscribe.codegen.targets.cuda.host import BUILTIN
+from gradscribe.codegen.targets.cuda.printing import lines
 from gradscribe.codegen.targets.cuda.stacks import Stacks
+from gradscribe.codegen.targets.cuda.threads import ThreadCode
 
 MOST = 64                               # entries of an array in a thread's own memory
 GRID = quoted("cuda.grid(1)")
@@ -342,7 +344,7 @@ class Writer:
         text = []
         used = {"cuda"}
         for kernel in kernels:
-            used |= called_names(kernel.block) - PYTHONS
+            used |= called_in(kernel.block) - BUILTIN
             text += ["", "", "@cuda.jit", f"def {kernel.name}({', '.join(kernel.params)}):", *lines(kernel.block)]
         head = f"from gradscribe.runtime.device import {', '.join(sorted(used))}"
         return Adjoint("\n".join([head, *text]) + "\n", self.label, self.buffers, kernels[1].name if sizes else "",
@@ -365,7 +367,8 @@ class Writer:
         """A kernel's function; columns: its arrays that have an entry for each thread, the last axis; zeros: those that
         begin with 0.
         """
-        thread, block = self.thread, [m for s in block for m in self.on_device(s)]
+        thread, device = self.thread, ThreadCode((), self.types, self.atomic)
+        block = list(map(device.statement, block))
         head = list(map(copied, thread.head))
         if columns:
             place = next((s.name for s in head if isinstance(s, Let) and s.value == GRID), None)
@@ -389,22 +392,9 @@ class Writer:
                  for n, (shape, dtype) in self.arrays.items() if n not in self.buffers and n in read]
         made = Function(label, given, self.types, [*own, *local, *begin, *block])
         shorten(made)
-        taken = called_names(made.block) & {*set_in(made.block), *given}
+        taken = (called_in(made.block) | {"range"}) & {*set_in(made.block), *given}
         call_by(made, {n: self.fresh(f"{n}_") for n in sorted(taken)})
         return made
-
-    def on_device(self, s):
-        """What stands for a statement where several threads may reach an entry."""
-        for name in ("block", "orelse"):
-            if hasattr(s, name):
-                setattr(s, name, [m for inner in getattr(s, name) for m in self.on_device(inner)])
-        change(s, called_there)
-        if isinstance(s, Store) and s.entry.array.id in self.atomic:
-            value = s.value if s.op == "+" else quoted("-{}", s.value)
-            made = Do(quoted("cuda.atomic.add({}, {}, {})", s.entry.array, one_or_items(s.entry.index), value))
-            made.origin = s.origin
-            return [made]
-        return [s]
 
     def place_of_thread(self, place):
         """Which thread of all this is."""

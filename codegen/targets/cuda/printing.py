@@ -1,43 +1,26 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Kernels' text: lines under the user's statements that they are made of, and what these call.
+"""Kernels' text: lines under the user's statements that they are made of.
 
->>> from gradscribe.codegen.loops.form import change
 >>> from gradscribe.codegen.loops.trees import block_of
->>> block = block_of('''if i < n:
-...     x[i] += np.sin(y[i]) * np.float32(0.5)
+>>> print("\\n".join(lines(block_of('''if i < n:
+...     x[i] += sin(y[i]) * np.float32(0.5)
 ... else:
 ...     if n > 2:
-...         x[0] = max(y[0], math.pi)''')
->>> for s in statements(block):
-...     change(s, called_there)
->>> print("\\n".join(lines(block)))
+...         x[0] = max(y[0], math.pi)'''))))
     if i < n:
         x[i] += sin(y[i]) * np.float32(0.5)
     elif n > 2:
         x[0] = max(y[0], math.pi)
->>> sorted(called_names(block))
-['math', 'max', 'np', 'range', 'sin']
 """
 import ast
-import builtins
-
-import numpy as np
 
 from gradscribe.codegen.loops.form import (
     BLOCKS,
-    Call,
-    Expr,
     If,
-    Name,
     copied,
-    expressions,
-    rebuilt,
     statements,
-    walk,
 )
 from gradscribe.codegen.loops.trees import to_statements
-
-PYTHONS, MODULES = vars(builtins).keys(), {"np", "math", "cuda"}
 
 
 def lines(block: list, level: int = 1, heading=None, around=None) -> list[str]:
@@ -84,27 +67,3 @@ def emptied(s):
     for name in BLOCKS[type(s)]:
         setattr(made, name, [])
     return made
-
-
-def called_there(e: Expr) -> Expr:
-    """An expression that calls functions by the names that they have in kernels."""
-    e = rebuilt(e, called_there)
-    if isinstance(e, Call) and e.function.startswith("np.") and not is_dtype(e.function.removeprefix("np.")):
-        return Call(e.function.removeprefix("np."), e.args, e.keywords)
-    return e
-
-
-def is_dtype(name):
-    return isinstance(getattr(np, name, None), type)
-
-
-def called_names(block: list) -> set:
-    """The names of functions and modules that a block has from elsewhere: from Python, or the runtime's module."""
-    used = {"range"}
-    for s in statements(block):
-        for part in (p for e in expressions(s) for p in walk(e)):
-            if isinstance(part, Call):
-                used.add(part.function.split(".")[0])
-            elif isinstance(part, Name):
-                used |= {part.id} & MODULES
-    return used
