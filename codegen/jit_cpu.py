@@ -25,6 +25,7 @@ from gradscribe.codegen import cache, foreign
 from gradscribe.codegen.collecting import CALLS, functions, numbered
 from gradscribe.codegen.exact import exact_functions
 from gradscribe.codegen.helpers import HELPERS, addressed, compiled_and_kept, helpers, leaves_unsaid
+from gradscribe.codegen.launching import Launcher, apart, can_launch
 from gradscribe.codegen.loops.allocation import on_stack
 from gradscribe.codegen.loops.analysis.undecided import undecided
 from gradscribe.codegen.loops.copies import propagate_copies
@@ -68,6 +69,17 @@ class Compiled:
         """Whether it may raise Unsaid: what it found is to be worded, or computed, by the plain function."""
         words = set(re.findall(r"\b[A-Za-z_]\w*\b", self.source))
         return "Unsaid" in words or any(leaves_unsaid(name) for name in words & HELPERS.keys())
+
+    @property
+    def can_be_launched(self) -> bool:
+        """Whether `launcher` takes it."""
+        return can_launch(self)
+
+    def launcher(self, name: str, size: int, plain: Callable) -> Launcher:
+        """What runs it on threads, side by side: see launching.py."""
+        return Launcher(self, name, size, plain)
+
+    apart = staticmethod(apart)
 
     def llvm(self):
         """The LLVM IR; what was read from the disk has none, and is compiled again."""

@@ -186,9 +186,7 @@ class Pmapped(Transformed):
     def on_threads(self, program, parts, size):
         args, kwargs = parts[0]
         grid = teams.Grid([self.name], [size], deadline())
-        shown(program, args, kwargs)            # compiled once, before all begin
-
-        from gradscribe.codegen.launching import apart  # only who compiles waits for the lowering's import
+        version = shown(program, args, kwargs)  # compiled once, before all begin
 
         def piece(rank):
             args, kwargs = parts[rank]
@@ -197,18 +195,17 @@ class Pmapped(Transformed):
                 with groups.axes_bound(grid.members(rank)), groups.own_errors():
                     return program(*args, **kwargs)
             return run
-        with one_thread_each(), apart():
+        with one_thread_each(), version.compiled.apart():
             return teams.side_by_side([piece(rank) for rank in range(size)], grid, deadline())
 
     def shorten(self, program, args, kwargs, structure, places, size):
         """Arguments like these take the short way from now on, where a version has been called twice."""
-        from gradscribe.codegen.launching import Launcher, can_launch  # as above
         version = program._last
         if version not in self._seen:
             self._seen.add(version)
             return
         if version.leaves is None or version.convert or program._least or program._tied or \
-                not can_launch(version.compiled):
+                not version.compiled.can_be_launched:
             return
 
         def in_python(rank, given):
@@ -218,7 +215,7 @@ class Pmapped(Transformed):
             return program.base(*own, **words)
         key = version, size
         if key not in self._launchers:
-            self._launchers[key] = Launcher(version.compiled, self.name, size, in_python)
+            self._launchers[key] = version.compiled.launcher(self.name, size, in_python)
         positional, named = tree_unflatten(structure, [-1 if axis is None else axis for axis in places])
         step = step_of(version, [*positional, *named.values()], size, self._launchers[key], self.collected,
                        lambda tree: axes_of(tree, self.out_axes, "out_axes"), deadline)

@@ -89,9 +89,9 @@ def where(result, count, axes_of_result):
 def laid(axis, parts):
     """np.stack, which takes longer than a short step."""
     first = parts[0]
-    if axis != 0 or type(first) is np.ndarray and any(x.shape != first.shape for x in parts):
+    if axis != 0 or isinstance(first, np.ndarray) and any(x.shape != first.shape for x in parts):
         return np.stack(parts, axis)
-    if type(first) is not np.ndarray:
+    if not isinstance(first, np.ndarray):
         return np.array(parts)
     out = np.empty((len(parts), *first.shape), first.dtype)
     for k, x in enumerate(parts):
