@@ -74,14 +74,17 @@ def test_what_it_is_made_of_is_taken_along():
     assert "z" in arrays(from_tree(ast.parse(text).body[0], GIVEN))
 
 
+LAST, FIRST = "            y[i, k] = c[i, k] / q", "            c[i, j] = x[i, j] - s"
+
+
 @pytest.mark.parametrize("old, new", [
-    ("            y[i, k] = c[i, k] / q", "            y[i, k] = c[i, k] / q\n            x[i, k] = 0.0"),   # perhaps before
-    ("        for k in range(m):", "        s = 2.0\n        for k in range(m):"),            # what it is made of
-    ("            y[i, k] = c[i, k] / q", "            y[i, k] = c[i, 0] / q"),                # another entry
-    ("            y[i, k] = c[i, k] / q", "            y[i, k] = max(c[i, k], q)"),            # a choice, which is exact
-    ("            y[i, k] = c[i, k] / q", "            c[i, k] = c[i, k] / q\n            y[i, k] = c[i, k]"),
-    ("            c[i, j] = x[i, j] - s", "            c[i, j] = sin(x[i, j] - s)"),           # dear
-    ("        for j in range(m):\n            c[i, j]", "        for j in range(m):\n            q += c[i, j]\n            c[i, j]"),
+    (LAST, f"{LAST}\n            x[i, k] = 0.0"),                                # y may be before it in memory
+    ("        for k in range(m):", "        s = 2.0\n        for k in range(m):"),             # what it is made of
+    (LAST, "            y[i, k] = c[i, 0] / q"),                                # another entry
+    (LAST, "            y[i, k] = max(c[i, k], q)"),                            # a choice, which is exact
+    (LAST, "            c[i, k] = c[i, k] / q\n            y[i, k] = c[i, k]"),
+    (FIRST, "            c[i, j] = sin(x[i, j] - s)"),                          # dear
+    (FIRST, f"            q += c[i, j]\n{FIRST}"),
     ("    return (y,)", "    return (y, c)"),
     ("    return (y,)", "    return (y, c[0:1])"),
     ("np.empty((n, m), np.float64)\n    for", "np.zeros((n, m), np.float64)\n    for"),
