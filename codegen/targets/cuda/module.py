@@ -99,12 +99,21 @@ from gradscribe.codegen.loops.form import (
     walk,
 )
 from gradscribe.codegen.loops.lists import list_call, name_appended
-from gradscribe.codegen.loops.privatize import NotPrivate, privatize
+from gradscribe.codegen.loops.privatize import NotPrivate, Private, privatize
 from gradscribe.codegen.loops.trees import written
 from gradscribe.codegen.loops.types import type_of
+from gradscribe.codegen.loops.verify import WrongForm
 from gradscribe.codegen.loops.webs import webs_apart
 from gradscribe.codegen.targets.cuda.columns import Columns
-from gradscribe.codegen.targets.cuda.form import Kernel, Launch, call, called_in, lines_of, names_in_order
+from gradscribe.codegen.targets.cuda.form import (
+    MODULES,
+    Kernel,
+    Launch,
+    call,
+    called_in,
+    lines_of,
+    names_in_order,
+)
 from gradscribe.codegen.targets.cuda.host import BUILTIN, HostCode, freed
 from gradscribe.codegen.targets.cuda.placement import Nest, Placement
 from gradscribe.codegen.targets.cuda.rows import Rows
@@ -172,7 +181,7 @@ def module_of(function: Function, options: Options = USUAL) -> Made:
         webs_apart(made, loops_own=True)
         private = privatize(made, without)
         try:
-            return module_with(made, private.made, options)
+            return module_with(made, private, options)
         except NotPrivate as found:
             more = {private.numbers[loop] for loop in private.loops[found.name] if loop in private.numbers} - without
             if not more:
@@ -180,16 +189,16 @@ def module_of(function: Function, options: Options = USUAL) -> Made:
             without |= more
 
 
-def module_with(function: Function, private: dict, options: Options) -> Made:
+def module_with(function: Function, private: Private, options: Options) -> Made:
     """The module of a function whose threads have arrays for themselves, `private`; it is changed."""
     name_appended(function)
-    in_parallel(function, private)
+    in_parallel(function, private.made)
     if options.deterministic:
-        in_one_order(function, private)
+        in_one_order(function, private.made)
     brief = Writer(function, private, frozenset(), options).brief()
     writer = Writer(function, private, brief, options)
     made = writer.module()
-    if names_apart(function, writer.imported, set(private)):
+    if names_apart(function, writer.imported, set(private.made)):
         made = Writer(function, private, brief, options).module()
     return made
 
@@ -288,13 +297,14 @@ def copy_of(function: Function) -> Function:
 
 
 class Writer:
-    """private: {array that threads have for themselves: its allocation}; brief: numbers of which one thread's work is
-    the beginning and the end, as an earlier writer has found.
+    """private: what threads have for themselves; brief: numbers of which one thread's work is the beginning and the
+    end, as an earlier writer has found.  Raises NotPrivate where something else wants what threads have.
     """
 
-    def __init__(self, function: Function, private: dict, brief: frozenset, options: Options):
-        self.function, self.types, self.private, self.options = function, function.types, private, options
-        self.placement = Placement(function, private, brief)
+    def __init__(self, function: Function, private: Private, brief: frozenset, options: Options):
+        self.function, self.types, self.options = function, function.types, options
+        self.private, self.private_loops = private.made, private.loops
+        self.placement = Placement(function, self.private, brief)
         self.held, self.order = self.placement.held, self.placement.order
         self.on_host = HostCode(self.placement, options.tf32)
         self.parts: list = []           # [the statements of one thread's work]
@@ -315,6 +325,7 @@ class Writer:
         if self.places:
             head.append(statement("{} = cp.zeros(1, np.int64)", WRONG))
         body = head + freed(self.body, {n for n, t in self.types.items() if t.rank} - params)
+        self.check(body, function.params)
         for kernel in self.kernels:
             kernel.block = self.in_short(kernel.block, "short")
         body = self.in_short(body, "bfloat16")
@@ -406,6 +417,8 @@ class Writer:
                 made = type(s)(self.on_host.expression(s.test), *parts, s.origin)
             out.append(made)
             return
+        for n in sorted((names_of(s) | {*set_by(s)}) & self.private.keys()):
+            raise NotPrivate(n)
         self.before(self.what(s), out)
         if isinstance(s, Return):
             self.flush(out)
@@ -480,9 +493,16 @@ class Writer:
         if device.places:
             self.places, given = True, {**given, WRONG: None}
         block = self.rounded_before(given, block)
+        self.check(block, given)
         kernel = Kernel(self.fresh(f"{self.function.name}_{len(self.kernels) + 1}"), list(given), block, origin)
         self.kernels.append(kernel)
         out.append(Do(Launch(kernel.name, grid, tuple(v or Name(k) for k, v in given.items())), origin))
+
+    def check(self, block, given):
+        """Raises WrongForm, a fault of the compiler, for names that statements read and nothing gives them."""
+        missing = names_read(block) - set_in(block) - {*given} - MODULES - {WRONG, "bfloat16"}
+        if missing:
+            raise WrongForm(f"{self.function.name} reads {', '.join(sorted(missing))}, which nothing sets there")
 
     def code(self, held, atomic=()):
         return ThreadCode(held, self.types, atomic, self.options.check_bounds, self.options.single)
@@ -492,7 +512,11 @@ class Writer:
             name not in local or bool(self.placement.rank(name)))
 
     def own(self, block):
-        """What makes the arrays that a thread has for itself."""
+        """What makes the arrays that a thread has for itself; a whole loop in which passes have one must be there."""
+        inside = set(statements(block))
+        for n in (names_read(block) | arrays_set(block)) & self.private.keys():
+            if inside.isdisjoint(self.private_loops[n]):
+                raise NotPrivate(n)
         return [Let(n, Call("cuda.local.array", (Items(s.shape), s.rest[-1])))
                 for n in dict.fromkeys([*names_in_order(block), *sorted(arrays_set(block))])
                 for s in [self.private.get(n)] if s is not None]

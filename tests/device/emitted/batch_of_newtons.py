@@ -87,6 +87,10 @@ def grad_lambda_6(n_1, y_saved_1_sizes, y, x, y_saved_1_kept, dx):
         b += cuda.gridsize(1)
 
 
+# grad_lambda_2 moves 8 * n_1 bytes, or more
+# grad_lambda_4 moves 32 * n_1 bytes, or more
+# grad_lambda_5 moves 8 * n_1 bytes, or more
+# grad_lambda_6 moves 40 * n_1 bytes, or more
 def grad_lambda(x):
     y_saved_1_most = cp.empty(1, np.int64)
     n_1 = x.shape[0]

@@ -85,6 +85,11 @@ def value_and_grad_embedded_6(sum_4_parts, sum_4, sum_z):
         sum_z[0] = sum_4[0]
 
 
+# value_and_grad_embedded_1 moves 16 * n_3 * n_2 + 8 * n_3 bytes, or more
+# value_and_grad_embedded_2 moves 8 * n_3 * n_2 bytes, or more
+# value_and_grad_embedded_3 moves 8 * n_1 * n_2 bytes, or more
+# value_and_grad_embedded_4 moves 24 * n_3 * n_2 + 8 * n_3 bytes, or more
+# value_and_grad_embedded_5 moves 40 * dw_count bytes, or more
 def value_and_grad_embedded(w, k):
     sum_4 = cp.empty(1, np.float64)
     sum_z = cp.empty(1, np.float64)

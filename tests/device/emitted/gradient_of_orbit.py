@@ -159,6 +159,10 @@ def vmap_grad_orbit_6(n_1, dy, da, t_14):
         i += cuda.gridsize(1)
 
 
+# vmap_grad_orbit_1 moves 16 * n_1 bytes, or more
+# vmap_grad_orbit_3 moves 16 * n_1 bytes, or more
+# vmap_grad_orbit_5 moves 48 * n_1 bytes, or more
+# vmap_grad_orbit_6 moves 24 * n_1 bytes, or more
 def vmap_grad_orbit(a, end):
     y_saved_most = cp.empty(1, np.int64)
     value_saved_most = cp.empty(1, np.int64)

@@ -37,6 +37,8 @@ def grad_taken_3(n_1, i, t_2, dt, wrong):
         j += rows
 
 
+# grad_taken_1 moves 88 * n_1 bytes, or more
+# grad_taken_3 moves 128 * n_1 bytes, or more
 def grad_taken(t, i):
     wrong = cp.zeros(1, np.int64)
     n_1 = i.shape[0]

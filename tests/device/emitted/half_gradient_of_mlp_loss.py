@@ -106,6 +106,11 @@ def value_and_grad_mlp_loss_8(sum_7_parts, sum_7, sum_z):
         sum_z[0] = sum_7[0]
 
 
+# value_and_grad_mlp_loss_1 moves 4 * n_4 * n_2 + 2 * n_2 bytes, or more
+# value_and_grad_mlp_loss_2 moves 6 * n_4 * n_3 + 2 * n_3 bytes, or more
+# value_and_grad_mlp_loss_3 moves 2 * n_4 * n_3 + 8 * n_3 bytes, or more
+# value_and_grad_mlp_loss_5 moves 6 * n_4 * n_2 bytes, or more
+# value_and_grad_mlp_loss_6 moves 2 * n_4 * n_2 + 8 * n_2 bytes, or more
 def value_and_grad_mlp_loss(W1, b1, W2, b2, x, y):
     sum_7 = cp.empty(1, np.float32)
     sum_z = cp.empty(1, np.float32)

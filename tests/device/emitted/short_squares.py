@@ -26,6 +26,7 @@ def value_and_grad_squares_2(sum_2_parts, sum_2):
         sum_2[0] = sum_2_all
 
 
+# value_and_grad_squares_1 moves 8 * n_1 bytes, or more
 def value_and_grad_squares(x, w):
     sum_2 = cp.empty(1, np.float32)
     n_1 = x.shape[0]
