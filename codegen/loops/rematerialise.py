@@ -78,8 +78,11 @@ ORDERED = {"ranked", "ranked_low", "ranked32", "ranked_low32", "max", "min", "ma
 FREE = {"float", "abs", "complex", *(f"np.{n}" for n in ("float64", "float32", "float16", "complex128", "complex64"))}
 
 
-def rematerialise(function: Function, machine: costs.Machine = costs.MACHINE) -> set:
-    """Changes a function in place; gives the arrays that later loops read no more; machine: what takes how long."""
+def rematerialise(function: Function, machine: costs.Machine | None = None) -> set:
+    """Changes a function in place; gives the arrays that later loops read no more; machine: what takes how long, that
+    of the cost model if none is given.
+    """
+    machine = machine or costs.MACHINE
     arrays, above, done, found = Arrays(function), holders(function), {}, set()
     own = sorted(arrays.own)
     for name in own:

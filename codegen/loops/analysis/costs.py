@@ -62,12 +62,12 @@ NOTHING = {"float", "np.float64", "np.float32", "np.float16", "int", "bool", "np
 LONGEST = 8                             # powers by so much at most are products
 
 
-def arithmetic(e: Expr, machine: Machine = MACHINE) -> float:
-    """What is computed in an expression, all branches of choices taken; not what it reads."""
-    return sum([alone(part, machine) for part in walk(e)])
+def arithmetic(e: Expr, machine: Machine | None = None) -> float:
+    """What is computed in an expression, all branches of choices taken, on MACHINE or another; not what it reads."""
+    return sum([alone(part, machine or MACHINE) for part in walk(e)])
 
 
-def alone(e: Expr, machine: Machine = MACHINE) -> float:
+def alone(e: Expr, machine: Machine) -> float:
     """What an expression costs beside its parts."""
     if isinstance(e, Op):
         sign = sign_of(e.op)
@@ -87,9 +87,13 @@ def alone(e: Expr, machine: Machine = MACHINE) -> float:
     return machine.call if isinstance(e, Method) else 0.0
 
 
-@functools.cache
-def of_function(name: str, machine: Machine = MACHINE) -> float:
+def of_function(name: str, machine: Machine | None = None) -> float:
     """A call of a function: what is in its text where it is written out."""
+    return _of_function(name, machine or MACHINE)
+
+
+@functools.cache
+def _of_function(name, machine):
     name = name.rpartition(".")[2] if name not in ROOTS and name.startswith(("np.", "math.")) else name
     if name in NOTHING or f"np.{name}" in NOTHING:
         return 0.0
