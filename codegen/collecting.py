@@ -128,6 +128,12 @@ def lengths(lowering, function, operand, fact, axes, options):
     return own
 
 
+def asks_others(e):
+    """Whether an expression is a call of ASKED that is answered by other devices: which place this one is, it knows."""
+    return isinstance(e, Call) and e.function in ASKED and \
+        groups.SITES[groups.NUMBERS[e.args[1].value]][0] not in groups.PLACES
+
+
 # --- for Numba --------------------------------------------------------------------------------------------------------
 
 def numbered(function):

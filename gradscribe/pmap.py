@@ -268,6 +268,8 @@ class Pmapped(Transformed):
         program = self.program(world.size, world.size > 1, by_gpus)
         try:
             with gpus.of_process(world, line) if by_gpus else contextlib.nullcontext(line) as group:
+                if by_gpus:
+                    args, kwargs = gpus.moved((args, kwargs), group.device)
                 version = shown(program, args, kwargs)
                 world.agree(line, f"{self.__name__}({spelled(args)}), text {hashed(version.text)}")
                 with groups.axes_bound({self.name: group}), groups.own_errors():

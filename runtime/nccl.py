@@ -70,6 +70,7 @@ class Gpus:
         self.communicator, self.rank, self.size, self.name = communicator, rank, size, name
         self.agree, self.news, self.nccl = agree, news, library()
         self.cp = importlib.import_module("cupy")
+        self.device = communicator.device_id()
         self.way: Any = None            # the stream on which sums travel that were begun
         self.travelling: dict[int, tuple] = {}
 

@@ -23,7 +23,7 @@
 import math
 from typing import NamedTuple
 
-from gradscribe.codegen.collecting import ASKED
+from gradscribe.codegen.collecting import asks_others
 from gradscribe.codegen.loops.analysis import arrays
 from gradscribe.codegen.loops.analysis.effects import CHECKS
 from gradscribe.codegen.loops.analysis.liveness import Flow, read_outside_loops
@@ -143,9 +143,7 @@ class Placement:
         """Whether a call is given arrays, by which threads do not do their work; or asks other devices, for a number
         too.
         """
-        if isinstance(e, Call) and e.function in ASKED:
-            return not isinstance(e.args[0], Const)
-        return isinstance(e, (Call, Method)) and any(map(self.is_whole, e.args)) and not (
+        return asks_others(e) or isinstance(e, (Call, Method)) and any(map(self.is_whole, e.args)) and not (
             isinstance(e, Call) and "." not in e.function and is_of_numbers(e.function))
 
     def is_whole(self, e: Expr) -> bool:
