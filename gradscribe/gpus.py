@@ -46,7 +46,7 @@ def check() -> None:
                         "none", None, "Leave that out.")
     if nccl.library() is None:
         raise KindError("GPUs talk by NCCL, which CuPy does not find", None,
-                        "Install nvidia-nccl-cu12 or nvidia-nccl-cu13, as your CUDA is. " + WAY_OUT)
+                        'Install it: pip install "gradscribe[nccl]". ' + WAY_OUT)
 
 
 def numbers_of(devices: Sequence[Any] | None, size: int) -> list[int]:

@@ -42,19 +42,26 @@ def pmap(
     axis_name: the name by which the functions of gs.lax (psum, pmean, all_gather, ppermute, axis_index, ...) mean the
     other devices.  in_axes, out_axes: as for gs.vmap; out_axes None takes the first device's result.
     static_broadcasted_argnums: positions of arguments that are known when compiling, and given to all.
-    devices: those to use, of gs.devices().  backend: "threads", the cores of this process, or "mpi", the processes of a
-    run that gs.distributed has joined; whichever there is.  axis_size: how many, where no argument is mapped.
+    devices: those to use, of gs.devices() or gs.devices("gpu").  backend: "threads", the cores of this process, "mpi",
+    the processes of a run that gs.distributed has joined, whichever there is; or "gpu", also called "cuda".
+    axis_size: how many, where no argument is mapped.
     compress: sums and means of float64 and complex128 arrays over the devices are taken in single precision.
 
     Under MPI each process is one device.  Arguments whose mapped axes are as long as there are devices are the same in
     every process, which takes its own entry and gets all results; those of length 1 are its own part, as in JAX.  A sum
     begins there as soon as what it adds has its value, and travels while the program goes on; `lowered` says where.
 
-    Sums over devices are taken in the order of their numbers: results repeat bit for bit.  Where a device fails, all
-    end with its error.  Inside a function that is transformed, pmap is vmap: the values are the same.
+    On GPUs the program is compiled for CUDA, as by gs.jit(target="cuda"), and run by one thread for each, or by one
+    process for each under MPI.  Arrays of a device among the arguments ask for that, and so do devices that are GPUs.
+    Results are arrays of a device, laid along their axes on the first GPU; under MPI on the process's own.
 
-    Raises KindError for axes that do not fit the arguments or the devices; groups.Lost, a RuntimeError, where a device
-    goes another way than the others or does not come within GRADSCRIBE_DEADLINE seconds (300).
+    Sums over devices are taken in the order of their numbers: results repeat bit for bit.  NCCL's, on GPUs, have an
+    order of their own, which is the same for the same GPUs and sizes.  Where a device fails, all end with its error.
+    Inside a function that is transformed, pmap is vmap: the values are the same.
+
+    Raises KindError for axes that do not fit the arguments or the devices, or for GPUs or NCCL that are not there;
+    groups.Lost, a RuntimeError, where a device goes another way than the others or does not come within
+    GRADSCRIBE_DEADLINE seconds (300).
 
     >>> import numpy as np, gradscribe as gs
     >>> f = gs.pmap(lambda x: x / gs.lax.psum(x, "i"), axis_name="i")

@@ -69,8 +69,8 @@ def shard_map(f: Callable, *, mesh: Mesh, in_specs: Any, out_specs: Any, backend
     in_specs: a PartitionSpec for each argument, or a tree of them; out_specs: for the result.  An axis of an array that
     is cut along an axis of the mesh has as many equal parts as there are devices along it.  What is not cut is the same
     on all devices; of results that are not cut along an axis the first device's is taken.  Inside f the mesh's axes
-    have names for the functions of gs.lax.  backend: "threads" or "mpi", as for gs.pmap; under MPI each process gives all of the arguments
-    and gets all of the results.
+    have names for the functions of gs.lax.  backend: "threads" or "mpi", as for gs.pmap; under MPI each process gives
+    all of the arguments and gets all of the results.
 
     Gradients inside are those of gs.pmap: the sum of a loss over an axis counts once for each of its devices.  Such a
     map is outermost: f may be a gradient, but what shard_map gives is not transformed.

@@ -190,7 +190,7 @@ def group_start():
 def group_end():
     """What is sent leaves before anything is waited for."""
     steps, _local.group = _local.group, None
-    for name, step in sorted(steps, key=lambda s: s[0] == "recv"):
+    for _, step in sorted(steps, key=lambda s: s[0] == "recv"):
         step()
 
 

@@ -1,5 +1,4 @@
 """gs.pmap on GPUs that are not there: the values are vmap's, what fails is named, and nothing waits for ever."""
-import functools
 import sys
 import threading
 import time
@@ -10,11 +9,11 @@ import ml_dtypes
 import numpy as np
 import pytest
 from device.loopback import CUPY, looped
-from device.loopback_nccl import CALLS, LIVE, MEETINGS, NCCL, Threads
+from device.loopback_nccl import CALLS, LIVE, NCCL, Threads
 
 import gradscribe as gs
 from gradscribe import gpus, lax, machine
-from gradscribe.runtime import device, groups, nccl
+from gradscribe.runtime import device, groups, nccl, teams
 from gradscribe.tree_util import tree_leaves
 
 sys.path.append(str(Path(__file__).resolve().parents[1] / "oracle"))
@@ -68,7 +67,8 @@ FUNCTIONS = {
     "all_gather": lambda x: lax.all_gather(x, "i"), "tiled": lambda x: lax.all_gather(x, "i", axis=1, tiled=True),
     "psum_scatter": lambda x: lax.psum_scatter(x, "i"),
     "shares": lambda x: lax.psum_scatter(x, "i", scatter_dimension=1, tiled=True),
-    "all_to_all": lambda x: lax.all_to_all(x, "i", 0, 1), "exchanged": lambda x: lax.all_to_all(x, "i", 1, 0, tiled=True),
+    "all_to_all": lambda x: lax.all_to_all(x, "i", 0, 1),
+    "exchanged": lambda x: lax.all_to_all(x, "i", 1, 0, tiled=True),
     "ppermute": lambda x: lax.ppermute(x, "i", RING), "one way": lambda x: lax.ppermute(x, "i", [(0, 1), (2, 2)]),
     "pshuffle": lambda x: lax.pshuffle(x, "i", [3, 1, 0, 2])}
 
@@ -83,7 +83,7 @@ def test_dtypes(name, dtype, there):
     if name in ("pmax", "pmin") and dtype in "efd":
         x[1, 2, 3] = x[3, 0, 0] = np.nan
     expected = vmapped(FUNCTIONS[name], x)
-    found = by_groups(there, lambda x: groups_of(FUNCTIONS[name])(x), x)
+    found = by_groups(there, FUNCTIONS[name], x)
     same(found, expected, 1e-2 if dtype == "e" else 1e-6)
 
 
@@ -91,13 +91,8 @@ def dtype_of(letter):
     return np.dtype(letter).type
 
 
-def groups_of(function):
-    return function
-
-
 def vmapped(function, x):
     """What threads give for the plain function."""
-    from gradscribe.runtime import teams
     grid = teams.Grid(["i"], [4], 5.0)
 
     def piece(rank):
@@ -120,8 +115,8 @@ def by_groups(cp, function, x):
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
 def test_sixteen_bits(dtype, there):
     x = rng.standard_normal((4, 300)).astype(getattr(ml_dtypes, dtype, dtype))
-    found = gs.pmap(lambda x: (lax.psum(x * 2, "i"), lax.all_gather(x, "i")), "i", out_axes=(None, None), backend="gpu")(
-        there.asarray(x))
+    mapped = gs.pmap(lambda x: (lax.psum(x * 2, "i"), lax.all_gather(x, "i")), "i", out_axes=None, backend="gpu")
+    found = mapped(there.asarray(x))
     assert found[0].dtype == found[1].dtype == x.dtype
     np.testing.assert_allclose(found[0].astype(float), 2 * x.astype(float).sum(0), atol=0.1)
     assert np.array_equal(found[1].get(), x)
@@ -183,7 +178,8 @@ def test_sums_travel(there):
             x = np.tanh(x @ w[k])
         return np.sum(x)
     w, x = [rng.standard_normal((6, 6)) for _ in range(3)], rng.standard_normal((4, 9, 6))
-    mapped = gs.pmap(lambda w, x: lax.psum(gs.grad(deep)(w, x), "i"), "i", in_axes=(None, 0), out_axes=None, backend="gpu")
+    mapped = gs.pmap(lambda w, x: lax.psum(gs.grad(deep)(w, x), "i"), "i", in_axes=(None, 0), out_axes=None,
+                     backend="gpu")
     same(mapped(w, x), gs.grad(deep)(w, x.reshape(-1, 6)), 1e-12)
     assert "psum_start" in mapped.lowered and "host.collected_done" in mapped.lowered
 
@@ -207,6 +203,17 @@ def test_several_sums_are_one_call(there):
     mapped = gs.pmap(lambda x: lax.psum((x, x * 2, np.sum(x)), "i"), "i", out_axes=None, backend="gpu")
     same(mapped(x), (x.sum(0), 2 * x.sum(0), x.sum()))
     assert "host.collected_all" in mapped.lowered
+
+
+def test_words_of_pmap(there):
+    """Numbers known when compiling, no mapped argument, keywords, sums in single precision."""
+    x = rng.standard_normal((3, 40))
+    of_power = gs.pmap(lambda x, n, *, shift: lax.psum(x ** n, "i") + shift, "i", static_broadcasted_argnums=1,
+                       in_axes=(0, None), out_axes=None, backend="gpu")
+    same(of_power(x, 3, shift=np.ones(3)), (x ** 3).sum(0) + 1)
+    same(gs.pmap(lambda: lax.axis_index("i") * 2.0, "i", axis_size=4, backend="gpu")(), np.arange(4) * 2.0)
+    small = gs.pmap(summed, "i", out_axes=None, backend="gpu", compress=True)(x)
+    assert small.dtype == np.float64 and 0 < np.abs(small.get() - x.sum(0)).max() < 1e-5
 
 
 def test_machine_code(there):
@@ -256,10 +263,11 @@ def test_what_is_not_there(there):
     refused(lambda: gs.pmap(summed, "i", backend="gpu", devices=[1, 1])(x[:2]), "a GPU twice: [1, 1]")
     refused(lambda: gs.pmap(summed, "i", backend="tpu"), "'threads', 'mpi' or 'gpu', not 'tpu'")
     refused(lambda: gs.devices("tpu"), "'cpu', 'gpu' or 'cuda', not 'tpu'")
-    refused(lambda: gs.shard_map(summed, mesh=gs.Mesh((2,), ("i",)), in_specs=gs.P("i"), out_specs=gs.P(), backend="gpu"),
-            "shard_map", "gs.pmap")
+    mesh = gs.Mesh((2,), ("i",))
+    refused(lambda: gs.shard_map(summed, mesh=mesh, in_specs=gs.P("i"), out_specs=gs.P(), backend="gpu"),
+            "gs.shard_map does not run on GPUs", "gs.pmap")
     with looped(count=4):
-        refused(lambda: gs.pmap(summed, "i", backend="gpu")(x[:2]), "NCCL", "nvidia-nccl", "backend")
+        refused(lambda: gs.pmap(summed, "i", backend="gpu")(x[:2]), "NCCL", "gradscribe[nccl]", "Leave backend out")
     with device.using("twin"):
         refused(lambda: gs.pmap(summed, "i", backend="gpu")(x[:2]), "'twin'", "Leave that out")
 
