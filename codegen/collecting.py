@@ -43,10 +43,16 @@ def collective_statement(lowering, step):
         return lowering.assign(target, lowering.made(name, operand.dims, dtype), False)
     if not fact.dims:
         lowering.say("{} = collected_number({}, {}, {})", name, given, Const(what), dtype)
-        return lowering.assign(target, Lazy([], dtype, name, 0), False)
+        return lowering.assign(target, made_number(lowering, name, dtype), False)
     dims = lengths(lowering, value.function, operand, fact, axes, options)
     lowering.say("{} = collected({}, {}, {}, {})", name, given, Const(what), shape(dims), dtype)
     return lowering.assign(target, lowering.made(name, dims, dtype), False)
+
+
+def made_number(lowering, name, dtype):
+    """A number that a statement has just made."""
+    lowering.kinds[name] = np.dtype(dtype).name, 0
+    return Lazy([], dtype, name, 0)
 
 
 def handed(lowering, operand, dtype):
@@ -87,7 +93,7 @@ def reductions(lowering, group):
         given.append(handed(lowering, operand, dtype))
     lowering.set([name for name, _, _ in ready], quoted("collected_all({}, {})", given, Const(what)))
     for step, (name, dims, dtype) in zip(group, ready):
-        made = lowering.made(name, dims, dtype) if dims else Lazy([], dtype, name, 0)
+        made = lowering.made(name, dims, dtype) if dims else made_number(lowering, name, dtype)
         lowering.assign(step.targets[0], made, False)
 
 
@@ -120,6 +126,12 @@ def lengths(lowering, function, operand, fact, axes, options):
     if function is named.all_to_all:
         own.insert(options["concat_axis"], lowering.length(many))
     return own
+
+
+def asks_others(e):
+    """Whether an expression is a call of ASKED that is answered by other devices: which place this one is, it knows."""
+    return isinstance(e, Call) and e.function in ASKED and \
+        groups.SITES[groups.NUMBERS[e.args[1].value]][0] not in groups.PLACES
 
 
 # --- for Numba --------------------------------------------------------------------------------------------------------

@@ -35,6 +35,7 @@ from gradscribe.runtime.groups import own_errors
 from gradscribe.transformed import Transformed, Version, guards_of, lengths_of, not_empty
 
 ENTRIES = 8                             # the kinds of arguments for which the short way is laid anew
+CHOSEN = False, False, True, False      # of target="cuda": graph, deterministic, check_bounds, tf32 where not given
 SHORT = 16                              # an axis of so many entries has its length in the compiled code
 
 
@@ -168,6 +169,10 @@ class Jitted(Transformed):
         except Exception as error:
             leaving(error)
             raise
+
+    def compiled_for(self, args, kwargs):
+        """The version that a call with these arguments takes, made if there is none."""
+        return self.version_for(args, kwargs)
 
     def _static_values(self, args, kwargs):
         for value in super()._static_values(args, kwargs):
@@ -330,18 +335,28 @@ class OnDevice(Jitted):
 
     @public
     def __call__(self, *args, **kwargs):
-        if self.half == "float16" and (self.says_bfloat16 or any(
-                holds("bfloat16", a) for a in [*args, *kwargs.values()])):
-            return self.in_bfloat16(args, kwargs)
-        try:
-            version = self.version_for([standing_for(a) for a in args], {k: standing_for(v) for k, v in kwargs.items()})
-        except Bfloat16:
-            self.says_bfloat16 = True
+        version = self.standing(args, kwargs)
+        if version is None:
             return self.in_bfloat16(args, kwargs)
         args = [float(a) if k in version.convert else a for k, a in enumerate(args)]
         return version.function(*args, *kwargs.values())
 
-    def in_bfloat16(self, args, kwargs):
+    def standing(self, args, kwargs):
+        """The version for these arguments; None where they are of bfloat16, or the function says so."""
+        if self.half == "float16" and (self.says_bfloat16 or any(
+                holds("bfloat16", a) for a in [*args, *kwargs.values()])):
+            return None
+        try:
+            return self.version_for([standing_for(a) for a in args], {k: standing_for(v) for k, v in kwargs.items()})
+        except Bfloat16:
+            self.says_bfloat16 = True
+            return None
+
+    def compiled_for(self, args, kwargs):
+        version = self.standing(args, kwargs)
+        return version if version is not None else self.in_bfloat16(args, kwargs, OnDevice.compiled_for)
+
+    def in_bfloat16(self, args, kwargs, go=None):
         """A call with arrays of bfloat16, for which NumPy has no rules: theirs are those of float16.
 
         Versions for these are kept apart; a function in which both formats meet is refused.
@@ -354,7 +369,7 @@ class OnDevice(Jitted):
             numbers = [n for n in self._static if isinstance(n, int)]
             self.others = OnDevice(self.base, numbers, names, self.options, "bfloat16")
         try:
-            return self.others(*args, **kwargs)
+            return self.others(*args, **kwargs) if go is None else go(self.others, args, kwargs)
         except TransformError as error:
             error.reason = re.sub(r"(?<!np\.)\bfloat16", "bfloat16", error.reason)
             raise

@@ -1,23 +1,34 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What gs.pmap runs on: the cores of this process, and the processes of a run under MPI."""
+"""What gs.pmap runs on: the cores of this process, the processes of a run under MPI, and GPUs."""
 import functools
 import os
 from dataclasses import dataclass
 from typing import Any
 
+from gradscribe.ast_transform.source.diagnose import KindError
+from gradscribe.runtime import device
+
+PLATFORMS = {None: "cpu", "cpu": "cpu", "gpu": "gpu", "cuda": "gpu"}       # as JAX names them
 RUN: dict[str, Any] = {}                # "world": all processes, once gs.distributed has joined them
 
 
 @dataclass(frozen=True)
 class Device:
-    """One core of a process, or one process of several."""
+    """One core of a process, or one process of several; or a GPU."""
 
     id: int
     process_index: int
     platform: str = "cpu"
 
     def __repr__(self):
-        return f"CpuDevice(id={self.id})"
+        return f"{'Cuda' if self.platform == 'gpu' else 'Cpu'}Device(id={self.id})"
+
+
+def platform_of(backend: str | None) -> str:
+    """"cpu" or "gpu"."""
+    if backend not in PLATFORMS:
+        raise KindError(f"backend must be 'cpu', 'gpu' or 'cuda', not {backend!r}")
+    return PLATFORMS[backend]
 
 
 @functools.cache
@@ -44,21 +55,27 @@ def process_index() -> int:
     return RUN["world"].rank if RUN else 0
 
 
-def local_device_count() -> int:
-    """How many devices this process has: its cores, or GRADSCRIBE_DEVICES; one where there are several processes."""
-    return 1 if RUN else cores()
+def local_device_count(backend: str | None = None) -> int:
+    """How many devices this process has: its cores, or GRADSCRIBE_DEVICES; with "gpu" or "cuda" its GPUs.  One where
+    there are several processes.
+    """
+    return 1 if RUN else cores() if platform_of(backend) == "cpu" else device.device_count()
 
 
-def device_count() -> int:
+def device_count(backend: str | None = None) -> int:
     """How many devices there are in all processes; as jax.device_count.
 
     >>> import gradscribe as gs
     >>> gs.device_count() == len(gs.devices())
     True
     """
-    return process_count() if RUN else cores()
+    return process_count() if RUN else local_device_count(backend)
 
 
-def devices() -> list[Device]:
-    """The devices of all processes, in the order of their numbers; as jax.devices."""
-    return [Device(k, k if RUN else 0) for k in range(device_count())]
+def devices(backend: str | None = None) -> list[Device]:
+    """The devices of all processes, in the order of their numbers; as jax.devices.
+
+    backend: "cpu", which is also what None means, or "gpu" or "cuda" for GPUs; in a run under MPI each process has one.
+    """
+    platform = platform_of(backend)
+    return [Device(k, k if RUN else 0, platform) for k in range(device_count(backend))]

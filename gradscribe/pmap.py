@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """gs.pmap: one program on many devices, each with its own part of the arguments."""
+import contextlib
 import functools
 import hashlib
 import os
@@ -8,15 +9,15 @@ from typing import Any
 
 import numpy as np
 
-from gradscribe import machine
+from gradscribe import gpus, machine
 from gradscribe.api import _base, _dummy, _plain
 from gradscribe.ast_transform.mapping import OnDevices, Vmap
 from gradscribe.ast_transform.passes.values import Derived
 from gradscribe.ast_transform.source.diagnose import KindError
 from gradscribe.entry import OTHER, entry_for
 from gradscribe.frames import public
-from gradscribe.jit import ENTRIES, Jitted
-from gradscribe.runtime import groups, teams
+from gradscribe.jit import CHOSEN, ENTRIES, Jitted, OnDevice, standing_for
+from gradscribe.runtime import device, groups, teams
 from gradscribe.steps import step_of
 from gradscribe.threads import one_thread_each
 from gradscribe.transformed import Transformed
@@ -41,19 +42,26 @@ def pmap(
     axis_name: the name by which the functions of gs.lax (psum, pmean, all_gather, ppermute, axis_index, ...) mean the
     other devices.  in_axes, out_axes: as for gs.vmap; out_axes None takes the first device's result.
     static_broadcasted_argnums: positions of arguments that are known when compiling, and given to all.
-    devices: those to use, of gs.devices().  backend: "threads", the cores of this process, or "mpi", the processes of a
-    run that gs.distributed has joined; whichever there is.  axis_size: how many, where no argument is mapped.
+    devices: those to use, of gs.devices() or gs.devices("gpu").  backend: "threads", the cores of this process, "mpi",
+    the processes of a run that gs.distributed has joined, whichever there is; or "gpu", also called "cuda".
+    axis_size: how many, where no argument is mapped.
     compress: sums and means of float64 and complex128 arrays over the devices are taken in single precision.
 
     Under MPI each process is one device.  Arguments whose mapped axes are as long as there are devices are the same in
     every process, which takes its own entry and gets all results; those of length 1 are its own part, as in JAX.  A sum
     begins there as soon as what it adds has its value, and travels while the program goes on; `lowered` says where.
 
-    Sums over devices are taken in the order of their numbers: results repeat bit for bit.  Where a device fails, all
-    end with its error.  Inside a function that is transformed, pmap is vmap: the values are the same.
+    On GPUs the program is compiled for CUDA, as by gs.jit(target="cuda"), and run by one thread for each, or by one
+    process for each under MPI.  Arrays of a device among the arguments ask for that, and so do devices that are GPUs.
+    Results are arrays of a device, laid along their axes on the first GPU; under MPI on the process's own.
 
-    Raises KindError for axes that do not fit the arguments or the devices; groups.Lost, a RuntimeError, where a device
-    goes another way than the others or does not come within GRADSCRIBE_DEADLINE seconds (300).
+    Sums over devices are taken in the order of their numbers: results repeat bit for bit.  NCCL's, on GPUs, have an
+    order of their own, which is the same for the same GPUs and sizes.  Where a device fails, all end with its error.
+    Inside a function that is transformed, pmap is vmap: the values are the same.
+
+    Raises KindError for axes that do not fit the arguments or the devices, or for GPUs or NCCL that are not there;
+    groups.Lost, a RuntimeError, where a device goes another way than the others or does not come within
+    GRADSCRIBE_DEADLINE seconds (300).
 
     >>> import numpy as np, gradscribe as gs
     >>> f = gs.pmap(lambda x: x / gs.lax.psum(x, "i"), axis_name="i")
@@ -86,8 +94,8 @@ class Pmapped(Transformed):
     made_by = "pmap"
 
     def __init__(self, base, axis_name, in_axes, out_axes, static, devices, backend, axis_size, compress=False):
-        if backend not in (None, "threads", "mpi", "cpu"):
-            raise KindError(f"backend must be 'threads' or 'mpi', not {backend!r}")
+        if backend not in (None, "threads", "mpi", "cpu", "gpu", "cuda"):
+            raise KindError(f"backend must be 'threads', 'mpi' or 'gpu', not {backend!r}")
         if not isinstance(compress, (bool, np.bool_)):
             raise KindError(f"compress must be True or False, not {compress!r}", None,
                             "True takes sums of double precision in single precision.")
@@ -114,10 +122,13 @@ class Pmapped(Transformed):
             if out is not OTHER:
                 return out
         leaves, structure, places, size = self.mapped(args, kwargs)
-        if self.backend == "mpi" or self.backend is None and machine.RUN:
-            return self.on_ranks(leaves, structure, places, size)
-        program = self.program(size)
+        by_gpus = self.takes_gpus(leaves)
+        if by_gpus and machine.RUN or self.backend == "mpi" or self.backend is None and machine.RUN:
+            return self.on_ranks(leaves, structure, places, size, by_gpus)
         parts = [tree_unflatten(structure, part_of(leaves, places, rank)) for rank in range(size)]
+        if by_gpus:
+            return self.on_gpus(parts, gpus.numbers_of(self.devices, size))
+        program = self.program(size)
         results = self.on_threads(program, parts, size)
         if len(self._steps) < ENTRIES:
             self.shorten(program, args, kwargs, structure, places, size)
@@ -133,12 +144,12 @@ class Pmapped(Transformed):
         """The text that was compiled for each device."""
         return self.last.lowered if self.last is not None else "# not called yet"
 
-    def program(self, size, overlap=False):
+    def program(self, size, overlap=False, by_gpus=False):
         """What each of so many devices runs."""
-        key = size, overlap
+        key = size, overlap, by_gpus
         if key not in self.programs:
-            transform = OnDevices({self.name: size}, overlap, self.compress)
-            self.programs[key] = Jitted(Transformed(self.base, transform), self.static)
+            base = Transformed(self.base, OnDevices({self.name: size}, overlap, self.compress))
+            self.programs[key] = OnDevice(base, self.static, (), CHOSEN) if by_gpus else Jitted(base, self.static)
         self.last = self.programs[key]
         return self.last
 
@@ -159,7 +170,7 @@ class Pmapped(Transformed):
         for n, (leaf, axis) in enumerate(zip(leaves, places)):
             if axis is None:
                 continue
-            leaf = leaves[n] = leaf if isinstance(leaf, np.ndarray) else np.asarray(leaf)
+            leaf = leaves[n] = gpus.as_array(leaf)
             if not -leaf.ndim <= axis < leaf.ndim:
                 raise KindError(f"in_axes maps axis {axis} of an array of shape {leaf.shape}", None,
                                 "Give an axis that it has, or None for what is the same on all devices.")
@@ -172,14 +183,22 @@ class Pmapped(Transformed):
         if size is None:
             raise KindError("pmap maps no argument: every entry of in_axes is None", None,
                             "Map one, or give axis_size.")
-        there = self.device_count()
+        there = self.device_count(self.takes_gpus(leaves))
         if size > there or size < 1:
             raise KindError(f"the mapped axes have length {size}, and there are {there} devices", None,
                             "Map at most as many; GRADSCRIBE_DEVICES says how many this process has.")
         return leaves, structure, places, size
 
-    def device_count(self):
-        return machine.device_count() if self.devices is None else len(self.devices)
+    def takes_gpus(self, leaves):
+        """Whether GPUs are asked for, by name or by arrays that are on one."""
+        if self.backend is None:
+            return gpus.named(self.devices) or any(map(gpus.is_there, leaves))
+        return self.backend in ("gpu", "cuda")
+
+    def device_count(self, by_gpus=False):
+        if by_gpus:
+            gpus.check()
+        return machine.device_count("gpu" if by_gpus else "cpu") if self.devices is None else len(self.devices)
 
     # running
 
@@ -197,6 +216,14 @@ class Pmapped(Transformed):
             return run
         with one_thread_each(), version.compiled.apart():
             return teams.side_by_side([piece(rank) for rank in range(size)], grid, deadline())
+
+    def on_gpus(self, parts, numbers):
+        """One thread for each; the results are laid on the first."""
+        program = self.program(len(numbers), len(numbers) > 1, True)
+        with device.cp.cuda.Device(numbers[0]):
+            shown(program, *parts[0])   # compiled once, before all begin
+            results = gpus.side_by_side(self.name, program, parts, numbers, deadline())
+            return self.collected(results, device.cp)
 
     def shorten(self, program, args, kwargs, structure, places, size):
         """Arguments like these take the short way from now on, where a version has been called twice."""
@@ -233,7 +260,7 @@ class Pmapped(Transformed):
         if entry is not None:
             self._steps.append(entry)
 
-    def on_ranks(self, leaves, structure, places, size):
+    def on_ranks(self, leaves, structure, places, size, by_gpus=False):
         """This process's part: its entry of arguments that all have, or arguments that are its own part."""
         if not machine.RUN:
             raise KindError('backend="mpi" needs processes that are joined', None,
@@ -242,37 +269,43 @@ class Pmapped(Transformed):
         if size not in (1, world.size):
             raise KindError(f"the mapped axes have length {size}, and there are {world.size} processes", None,
                             "Map an axis as long as there are processes, or this process's own part, of length 1.")
-        group, own = world.group(self.name), size == 1 < world.size
+        line, own = world.group(self.name), size == 1 < world.size
         rank = 0 if own else world.rank
         args, kwargs = tree_unflatten(structure, part_of(leaves, places, rank))
-        program = self.program(world.size, overlap=world.size > 1)
+        program = self.program(world.size, world.size > 1, by_gpus)
         try:
-            version = shown(program, args, kwargs)
-            world.agree(group, f"{self.__name__}({spelled(args)}), text {hashed(version.text)}")
-            with groups.axes_bound({self.name: group}), groups.own_errors():
-                result = program(*args, **kwargs)
-            world.agree(group, f"the end of {self.__name__}")
+            with gpus.of_process(world, line) if by_gpus else contextlib.nullcontext(line) as group:
+                if by_gpus:
+                    args, kwargs = gpus.moved((args, kwargs), group.device)
+                version = shown(program, args, kwargs)
+                world.agree(line, f"{self.__name__}({spelled(args)}), text {hashed(version.text)}")
+                with groups.axes_bound({self.name: group}), groups.own_errors():
+                    result = program(*args, **kwargs)
+                if by_gpus:
+                    world.wait(line, gpus.Stream(group), f"the end of {self.__name__}")
+                world.agree(line, f"the end of {self.__name__}")
         except BaseException as error:
             if not isinstance(error, groups.Lost):
                 world.tell(f"{type(error).__name__}: {error}")
                 error.add_note(f"raised on rank {world.rank} of {world.size} of the axis {self.name!r}")
             raise
         if own:
-            return self.collected([result])
+            return self.collected([result], device.cp if by_gpus else np)
         first, structure = tree_flatten(result)
-        found = zip(first, axes_of(result, self.out_axes, "out_axes"))
+        found, xp = zip(first, axes_of(result, self.out_axes, "out_axes")), device.cp if by_gpus else np
         return tree_unflatten(structure, [
-            leaf if axis is None else np.moveaxis(group.gather(np.asarray(leaf), "the results"), 0, axis)
+            leaf if axis is None else xp.moveaxis(group.gather(xp.asarray(leaf), "the results"), 0, axis)
             for leaf, axis in found])
 
-    def collected(self, results):
-        """The results of all devices, laid along out_axes."""
+    def collected(self, results, xp=np):
+        """The results of all devices, laid along out_axes, as arrays of a package."""
         first, structure = tree_flatten(results[0])
         places = axes_of(results[0], self.out_axes, "out_axes")
         others = [tree_leaves(r) for r in results[1:]]
         made = []
         for k, (leaf, axis) in enumerate(zip(first, places)):
-            made.append(leaf if axis is None else np.stack([leaf, *(o[k] for o in others)], axis))
+            made.append(leaf if axis is None else xp.stack([xp.asarray(x) for x in (leaf, *(o[k] for o in others))],
+                                                           axis))
         return tree_unflatten(structure, made)
 
 
@@ -284,10 +317,11 @@ def part_of(leaves, places, rank):
 def shown(program, args, kwargs):
     """The version of a program for these arguments; where it is new, its text is for them."""
     before = program._last
-    version = program.version_for(args, kwargs)
+    version = program.compiled_for(args, kwargs)
     if version is not before:
         leaves, structure = tree_flatten((args, kwargs))
-        like = [np.broadcast_to(np.zeros((), x.dtype), x.shape) if isinstance(x, np.ndarray) else x for x in leaves]
+        like = [np.broadcast_to(np.zeros((), x.dtype), x.shape) if isinstance(x, np.ndarray) else x
+                for x in map(standing_for, leaves)]
         program.example = tree_unflatten(structure, like)
     return version
 
@@ -302,7 +336,7 @@ def source_of(program):
 
 def spelled(args):
     """The dtypes and shapes of arguments, for messages."""
-    arrays = [np.asarray(leaf) for leaf in tree_leaves(args)]
+    arrays = [np.asarray(standing_for(leaf)) for leaf in tree_leaves(args)]
     return ", ".join([f"{a.dtype}[{', '.join(map(str, a.shape))}]" for a in arrays[:6]] + ["..."] * (len(arrays) > 6))
 
 

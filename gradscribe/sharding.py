@@ -69,8 +69,8 @@ def shard_map(f: Callable, *, mesh: Mesh, in_specs: Any, out_specs: Any, backend
     in_specs: a PartitionSpec for each argument, or a tree of them; out_specs: for the result.  An axis of an array that
     is cut along an axis of the mesh has as many equal parts as there are devices along it.  What is not cut is the same
     on all devices; of results that are not cut along an axis the first device's is taken.  Inside f the mesh's axes
-    have names for the functions of gs.lax.  backend: as for gs.pmap; under MPI each process gives all of the arguments
-    and gets all of the results.
+    have names for the functions of gs.lax.  backend: "threads" or "mpi", as for gs.pmap; under MPI each process gives
+    all of the arguments and gets all of the results.
 
     Gradients inside are those of gs.pmap: the sum of a loss over an axis counts once for each of its devices.  Such a
     map is outermost: f may be a gradient, but what shard_map gives is not transformed.
@@ -91,6 +91,8 @@ class Sharded:
     """A function on a mesh of devices; `source` is the text that each of them runs."""
 
     def __init__(self, base, mesh, in_specs, out_specs, backend):
+        if backend in ("gpu", "cuda"):
+            raise KindError("gs.shard_map does not run on GPUs", None, 'gs.pmap(f, "i", backend="gpu") does.')
         self.base, self.mesh, self.backend = base, mesh, backend
         self.in_specs, self.out_specs = in_specs, out_specs
         self.program = self.for_devices(overlap=False)

@@ -70,12 +70,17 @@ def using(name: str):
         use(before)
 
 
-def has_device() -> bool:
-    """Whether CuPy finds a device."""
+def device_count() -> int:
+    """How many devices CuPy finds in this machine."""
     try:
-        return importlib.import_module("cupy").cuda.runtime.getDeviceCount() > 0
+        return importlib.import_module("cupy").cuda.runtime.getDeviceCount()
     except Exception:
-        return False
+        return 0
+
+
+def has_device() -> bool:
+    """Whether there is one."""
+    return device_count() > 0
 
 
 def on_host() -> bool:

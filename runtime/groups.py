@@ -8,6 +8,7 @@ the halves of a sum.  What threads of this process do is in teams.py; gradscribe
 """
 import ctypes
 import hashlib
+import importlib
 import itertools
 import threading
 import weakref
@@ -73,7 +74,7 @@ def performed(function, x, names, options):
     if function in REDUCED:
         return reduced(function, x, groups)
     if function in HALVES:
-        return half(function, np.asarray(x), *groups)
+        return half(function, arrayed(x), *groups)
     return FORMS[function](x, *groups, **options)
 
 
@@ -82,8 +83,18 @@ HALVES = ("psum_start", "psum_done", "pmean_start", "pmean_done")
 OPERATIONS = {"psum": "sum", "pmean": "sum", "pmax": "max", "pmin": "min"}
 
 
+def package_of(x):
+    """CuPy for an array of a device, NumPy for all else."""
+    return importlib.import_module("cupy") if hasattr(x, "__cuda_array_interface__") else np
+
+
+def arrayed(x):
+    """An array of a device as it is, all else as NumPy's."""
+    return x if package_of(x) is not np else np.asarray(x)
+
+
 def reduced(function, x, groups):
-    x = np.asarray(x)
+    x = arrayed(x)
     if x.dtype == bool and function == "psum":
         x = x.astype(int)
     elif x.dtype.kind in "biu" and function == "pmean":
@@ -91,13 +102,13 @@ def reduced(function, x, groups):
     for group in groups:
         x = group.reduce(x, OPERATIONS[function], f"{function} over {group.name!r}")
     if function == "pmean":
-        x = x / np.asarray(np.prod([g.size for g in groups]), x.real.dtype)
+        x = x / x.real.dtype.type(np.prod([g.size for g in groups]))
     return x[()]
 
 
 def all_reduced(function, arrays, groups, outs=None):
     """The sums of several arrays, of one function, in one meeting."""
-    outs = [np.empty_like(x, order="C") for x in arrays] if outs is None else outs
+    outs = [package_of(x).empty_like(x, order="C") for x in arrays] if outs is None else outs
     for group in groups:
         group.reduce_all(arrays, outs, OPERATIONS[function], f"{function} over {group.name!r}")
         arrays = outs
@@ -113,7 +124,7 @@ def half(function, x, group, out=None):
     whole, _, which = function.partition("_")
     label = f"{whole} over {group.name!r}"
     if which == "start":
-        out = np.empty_like(x, order="C") if out is None else out
+        out = package_of(x).empty_like(x, order="C") if out is None else out
         group.start(x, label, out)
         return out
     group.done(x, label)
@@ -123,39 +134,45 @@ def half(function, x, group, out=None):
 
 
 def gathered(x, group, axis=0, tiled=False):
-    x = np.asarray(x)
-    found = group.gather(x, f"all_gather over {group.name!r}")
-    return np.concatenate(list(found), axis) if tiled else np.moveaxis(found, 0, axis)
+    x = arrayed(x)
+    return laid(group.gather(x, f"all_gather over {group.name!r}"), axis, tiled)
+
+
+def laid(found, axis, tiled):
+    """What all have given, along an axis of its own or one after the other along one that is there."""
+    xp = package_of(found)
+    return xp.concatenate(list(found), axis) if tiled else xp.moveaxis(found, 0, axis)
 
 
 def parts_of(x, group, axis, tiled):
     """What each device is to have, along a first axis."""
+    xp = package_of(x)
     if tiled:
-        return np.stack(np.split(x, group.size, axis))
+        return xp.stack(xp.split(x, group.size, axis))
     if x.shape[axis] != group.size:
         raise ValueError(f"axis {axis} of an array of shape {x.shape} is not as long as {group.name!r}, {group.size}")
-    return np.ascontiguousarray(np.moveaxis(x, axis, 0))
+    return xp.ascontiguousarray(xp.moveaxis(x, axis, 0))
 
 
 def scattered(x, group, scatter_dimension=0, tiled=False):
-    x = np.asarray(x)
+    x = arrayed(x)
     if x.dtype == bool:
         x = x.astype(int)
     return group.scatter(parts_of(x, group, scatter_dimension, tiled), f"psum_scatter over {group.name!r}")[()]
 
 
 def exchanged(x, group, split_axis, concat_axis, tiled=False):
-    found = group.exchange(parts_of(np.asarray(x), group, split_axis, tiled), f"all_to_all over {group.name!r}")
-    return np.concatenate(list(found), concat_axis) if tiled else np.moveaxis(found, 0, concat_axis)
+    parts = parts_of(arrayed(x), group, split_axis, tiled)
+    return laid(group.exchange(parts, f"all_to_all over {group.name!r}"), concat_axis, tiled)
 
 
 def permuted(x, group, perm):
-    return group.permute(np.asarray(x), tuple(map(tuple, perm)), f"ppermute over {group.name!r}")[()]
+    return group.permute(arrayed(x), tuple(map(tuple, perm)), f"ppermute over {group.name!r}")[()]
 
 
 def shuffled(x, group, perm):
     pairs = tuple((source, goal) for goal, source in enumerate(perm))
-    return group.permute(np.asarray(x), pairs, f"pshuffle over {group.name!r}")[()]
+    return group.permute(arrayed(x), pairs, f"pshuffle over {group.name!r}")[()]
 
 
 def place(x, group):
@@ -168,6 +185,7 @@ def places(x, group):
 
 FORMS = {"all_gather": gathered, "psum_scatter": scattered, "all_to_all": exchanged, "ppermute": permuted,
          "pshuffle": shuffled, "axis_index": place, "axis_size": places}
+PLACES = {"axis_index", "axis_size"}    # numbers that are known without a question
 
 
 # --- asked for by compiled code ---------------------------------------------------------------------------------------
@@ -185,28 +203,35 @@ def site_of(function, names, options):
     return number
 
 
-def collected(x, what, shape, dtype):
-    """What a function over an axis gives, in an array of its own; in compiled code this is codegen/collecting.py's."""
+def collected(x, what, shape, dtype, xp=np):
+    """What a function over an axis gives, in an array of its own of the package xp; in code compiled for the processor
+    this is codegen/collecting.py's.
+    """
     function, names, options = SITES[NUMBERS[what]]
-    out = np.empty(shape, dtype)
-    out[...] = performed(function, x, names, options)
-    return out
+    found = performed(function, xp.asarray(x), names, options)
+    if getattr(found, "shape", ()) != shape:
+        raise ValueError(f"{function}: shape {found.shape} where {shape} was expected")
+    return xp.array(found, dtype) if xp is np else xp.asarray(found, dtype)
 
 
-def collected_number(x, what, dtype):
-    return collected(x, what, (), dtype)[()]
+def collected_number(x, what, dtype, xp=np):
+    """The same of a number; the place of this device is the host's number."""
+    function, names, options = SITES[NUMBERS[what]]
+    if function in PLACES:
+        return np.dtype(dtype).type(performed(function, x, names, options))
+    return collected(x, what, (), dtype, xp)[()]
 
 
-def collected_done(x, what):
+def collected_done(x, what, xp=np):
     """A sum that was begun in x, once it is there."""
     function, names, _ = SITES[NUMBERS[what]]
     return performed(function, x, names, {})
 
 
-def collected_all(given, what):
+def collected_all(given, what, xp=np):
     """Sums of several arrays and numbers at once."""
     function, names, _ = SITES[NUMBERS[what]]
-    found = all_reduced(function, [np.asarray(x) for x in given], [bound()[n] for n in names])
+    found = all_reduced(function, [xp.asarray(x) for x in given], [bound()[n] for n in names])
     return tuple(y[()] for y in found)
 
 

@@ -13,6 +13,7 @@ import ctypes
 import functools
 import importlib
 import struct
+import threading
 from types import CellType, FunctionType
 from typing import NamedTuple
 
@@ -21,6 +22,7 @@ import numpy as np
 from gradscribe.runtime import assembled, on_device
 
 BUFFER, SIZE, END = 1, 2, 0             # of CU_LAUNCH_PARAM_...
+_loading = threading.Lock()             # Numba compiles for one thread at a time, the others find it on the disk
 
 
 def laid_by_references(address, a):
@@ -104,7 +106,8 @@ class Kernel:
         key = (assembled.are_apart(spans), *key)
         code = self.loaded.get(key)
         if code is None:
-            code = self.loaded[key] = self.load(args, key)
+            with _loading:
+                code = self.loaded[key] = self.load(args, key)
         data = ctypes.create_string_buffer(code.form.pack(*values), code.size.value)
         extra = (ctypes.c_void_p * 5)(BUFFER, ctypes.addressof(data), SIZE, ctypes.addressof(code.size), END)
         blocks, threads = (axes(n) for n in config[:2])

@@ -2,13 +2,13 @@
 """Functions of arrays that CuPy and NumPy have under one name, as compiled code calls them: stacks of matrices, lines.
 
 The first argument is the package.  Products are cuBLAS's (blas.py), decompositions cuSOLVER's, Fourier transforms
-cuFFT's.
+cuFFT's; functions over axes of devices ask the groups that are bound (groups.py).
 """
 
 import contextlib
 import importlib
 
-from gradscribe.runtime import blas
+from gradscribe.runtime import blas, groups
 
 
 def call(name, xp, *args):
@@ -81,6 +81,13 @@ def _half_transforms(xp, lines):
     return xp.fft.rfft(lines, axis=1).astype("complex128", copy=False)
 
 
+def _collected(function):
+    """What a function over an axis of devices gives (groups.py), of arrays of the package."""
+    def of_package(xp, *args):
+        return function(*args, xp=xp)
+    return of_package
+
+
 def _log_determinant(xp, a):
     sign, log = xp.linalg.slogdet(a)
     return sign.astype(a.dtype, copy=False), log
@@ -117,6 +124,10 @@ FUNCTIONS = {
     "running_sum_back": lambda xp, terms: xp.ascontiguousarray(xp.cumsum(terms[::-1], dtype=terms.dtype)[::-1]),
     "running_product": lambda xp, terms: xp.cumprod(terms, dtype=terms.dtype),
     "nonzero_flat": lambda xp, x: xp.flatnonzero(x),
+    "collected": _collected(groups.collected),
+    "collected_number": _collected(groups.collected_number),
+    "collected_done": _collected(groups.collected_done),
+    "collected_all": _collected(groups.collected_all),
     "taken_lines": lambda xp, lines, order: xp.take_along_axis(lines, order, axis=1),
 }
 LINEAR_ALGEBRA = {"solution", "solution_of_real", "inverse", "inverse_of_real", "cholesky", "cholesky_of_real", "eigh",

@@ -10,6 +10,7 @@ import functools
 import importlib.machinery
 import struct
 import sys
+import threading
 import types
 
 import ml_dtypes
@@ -33,17 +34,47 @@ def array_at(address, shape, steps, dtype):
     return np.ndarray(shape, dtype, data, before, steps)
 
 
+class Device:
+    """One of the devices; inside `with`, what this thread does is done there."""
+
+    compute_capability = CAPABILITY
+
+    def __init__(self, number=None):
+        self.id, self.before = CUPY.current if number is None else number, []
+        assert 0 <= self.id < CUPY.count
+
+    def __enter__(self):
+        self.before.append(CUPY.current)
+        self.use()
+
+    def __exit__(self, *_):
+        CUPY.here.device = self.before.pop()
+
+    def use(self):
+        CUPY.here.device = self.id
+
+    def synchronize(self):
+        pass
+
+
 class Array(np.ndarray):
-    """An array of the device."""
+    """An array of a device; `number`: which."""
+
+    def __array_finalize__(self, obj):
+        self.number = obj.number if isinstance(obj, Array) else CUPY.current
+
+    @property
+    def device(self):
+        return Device(self.number)
 
     @property
     def data(self):
+        assert self.number == CUPY.current, "an array of another device"
         return types.SimpleNamespace(ptr=self.__array_interface__["data"][0])
 
     @property
     def __cuda_array_interface__(self):
-        return {"shape": self.shape, "typestr": self.dtype.str, "data": (self.data.ptr, False), "version": 3,
-                "strides": self.strides}
+        return {**self.__array_interface__, "strides": self.strides}
 
     def __array_wrap__(self, made, context=None, return_scalar=False):
         return made.view(Array)
@@ -73,8 +104,23 @@ class Array(np.ndarray):
 
 
 class Stream:
+    """`waiting`: what it has been given by NCCL, which is done when another stream waits for it."""
+
     def __init__(self, non_blocking=False):
-        self.ptr = id(self)
+        self.ptr, self.waiting = id(self), []
+        STREAMS[self.ptr] = self
+
+    @property
+    def done(self):
+        return CUPY.current not in CUPY.busy
+
+    def record(self):
+        return types.SimpleNamespace(stream=self, until=len(self.waiting))
+
+    def wait_event(self, event):
+        steps, event.stream.waiting = event.stream.waiting, []
+        for step in steps:
+            step()
 
     def __enter__(self):
         CUPY.streams.append(self)
@@ -91,6 +137,17 @@ class Stream:
     def end_capture(self):
         recorded, CUPY.recorded, pool = CUPY.recorded, None, CUPY.pool
         return types.SimpleNamespace(launch=lambda: [f() for f in recorded], recorded=recorded, pool=pool)
+
+
+STREAMS: dict = {}
+
+
+class Legacy(Stream):
+    """The stream of a device that has no other."""
+
+    def __init__(self):
+        super().__init__()
+        self.ptr = 0
 
 
 class Module:
@@ -169,22 +226,37 @@ def FunctionOf(function):
     return made
 
 
+def flat(values):
+    """Values and those of lists among them."""
+    for value in values:
+        yield from flat(value) if isinstance(value, (list, tuple)) else [value]
+
+
 class Cupy(types.ModuleType):
     """CuPy's functions are NumPy's, of arrays of the device."""
 
     def __init__(self):
         super().__init__("cupy")
         self.__spec__ = importlib.machinery.ModuleSpec("cupy", None)
-        self.ndarray, self.recorded, self.launches, self.streams = Array, None, 0, []
-        legacy = types.SimpleNamespace(ptr=0, synchronize=lambda: None)
+        self.ndarray, self.recorded, self.launches, self.here = Array, None, 0, threading.local()
+        self.count, self.busy, legacy = 1, set(), Legacy()
         self.cuda = types.SimpleNamespace(
-            runtime=types.SimpleNamespace(getDevice=lambda: 0, getDeviceCount=lambda: 1),
-            Device=lambda: types.SimpleNamespace(compute_capability=CAPABILITY),
-            get_current_stream=lambda: self.streams[-1] if self.streams else legacy,
+            runtime=types.SimpleNamespace(getDevice=lambda: self.current, getDeviceCount=lambda: self.count),
+            Device=Device, get_current_stream=lambda: self.streams[-1] if self.streams else legacy,
             driver=types.SimpleNamespace(launchKernel=launch_kernel), Stream=Stream,
             function=types.SimpleNamespace(Module=Module), alloc=self.alloc,
             MemoryPool=lambda: types.SimpleNamespace(malloc=None),
             using_allocator=lambda malloc: contextlib.nullcontext())
+
+    @property
+    def current(self):
+        """The device on which this thread works."""
+        return getattr(self.here, "device", 0)
+
+    @property
+    def streams(self):
+        """Those that this thread has entered."""
+        return vars(self.here).setdefault("streams", [])
 
     def alloc(self, size):
         made = np.zeros(size, np.uint8)
@@ -205,6 +277,7 @@ class Cupy(types.ModuleType):
 
     def done(self, function, *args, **words):
         """A function's result, whose entries are there when the device has done it."""
+        assert all(a.number == self.current for a in flat(args) if isinstance(a, Array)), "arrays of another device"
         args = [np.asarray(a) if isinstance(a, Array) else a for a in args]
         made = self.kept(np.asarray(function(*args, **words)).view(Array))
         if self.recorded is not None:
@@ -219,7 +292,7 @@ class Cupy(types.ModuleType):
         return made
 
     def asarray(self, value, dtype=None):
-        if isinstance(value, Array) and dtype in (None, value.dtype):
+        if isinstance(value, Array) and dtype in (None, value.dtype) and value.number == self.current:
             return value
         return np.array(value, dtype).view(Array)
 
@@ -326,10 +399,11 @@ class Cublas:
 
 
 @contextlib.contextmanager
-def looped(backend="cuda", machine=False):
+def looped(backend="cuda", machine=False, count=1, nccl=None):
     """Emitted modules are bound to this device; gives the CuPy and the cuBLAS that stand for it.
 
-    machine: kernels are what Numba compiles for the device, run thread by thread; otherwise plain twins.
+    machine: kernels are what Numba compiles for the device, run thread by thread; otherwise plain twins.  count: so
+    many devices; nccl: what stands for CuPy's module of that name.
     """
     cublas, bound = Cublas(), device._bound
     if machine:
@@ -346,11 +420,13 @@ def looped(backend="cuda", machine=False):
             return twin.function(name, PLAIN, False)
         return bound(chosen, name)
 
-    kept = {n: sys.modules.get(n) for n in ("cupy", "cupyx")}
+    kept = {n: sys.modules.get(n) for n in ("cupy", "cupyx", "cupy.cuda.nccl")}
     found, library, code, own = dict(device._found), list(blas._library), assembled.machine_code, dict(vars(blas._own))
     device._found.clear()
     vars(blas._own).clear()
-    sys.modules |= {"cupy": CUPY, "cupyx": types.SimpleNamespace(errstate=lambda **_: contextlib.nullcontext())}
+    sys.modules |= {"cupy": CUPY, "cupyx": types.SimpleNamespace(errstate=lambda **_: contextlib.nullcontext()),
+                    "cupy.cuda.nccl": nccl or types.SimpleNamespace(available=False)}
+    CUPY.count, CUPY.here.device = count, 0
     blas._library[:], device._bound, on_disk = [cublas], here, assembled.kept_code
     assembled.kept_code = lambda *args: assembled.machine_code(*args)       # nothing of this goes to the disk
     assembled.machine_code = functools.partial(compiled, code) if machine else machine_code
@@ -358,6 +434,8 @@ def looped(backend="cuda", machine=False):
         with device.using(backend):
             yield CUPY, cublas
     finally:
+        CUPY.count, CUPY.here.device = 1, 0
+        CUPY.busy.clear()
         device._bound, assembled.machine_code, blas._library[:] = bound, code, library
         assembled.kept_code = on_disk
         device._found.clear()

@@ -33,7 +33,7 @@ def sharded(*in_specs):
 
 @refused(KindError)
 def backend_of_another_name():
-    gs.pmap(double, backend="gpu")
+    gs.pmap(double, backend="tpu")
 
 
 @refused(KindError)

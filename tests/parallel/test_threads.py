@@ -286,8 +286,8 @@ def test_arguments_of_different_lengths(goes_on):
 
 
 def test_a_backend_that_there_is_not():
-    with pytest.raises(gs.KindError, match="^backend must be 'threads' or 'mpi', not 'gpu'$"):
-        gs.pmap(summed, "i", backend="gpu")
+    with pytest.raises(gs.KindError, match="^backend must be 'threads', 'mpi' or 'gpu', not 'tpu'$"):
+        gs.pmap(summed, "i", backend="tpu")
 
 
 def test_an_axis_that_has_no_name(goes_on):

@@ -9,8 +9,9 @@ import builtins
 
 import numpy as np
 
+from gradscribe.codegen.collecting import ASKED
 from gradscribe.codegen.loops.analysis.effects import OF_NUMBERS
-from gradscribe.codegen.loops.build import quoted
+from gradscribe.codegen.loops.build import ZERO, quoted
 from gradscribe.codegen.loops.form import (
     Alloc,
     Attribute,
@@ -66,10 +67,19 @@ class HostCode:
             return Method(e.owner, "append", (quoted("{}.copy()", e.args[0]),))
         if isinstance(e, Attribute) and e.owner in (Name("np"), Name("math")):
             return e
+        if isinstance(e, Call) and e.function in ASKED:
+            return Call(f"host.{e.function}", (self.there(e.args[0]), *map(self.expression, e.args[1:])))
         made = rebuilt(e, self.expression)
         if self.placement.is_entry(e):
             return quoted("{}.item()", made)
         return self.call(made) if isinstance(e, Call) else made
+
+    def there(self, e):
+        """What another device is given: a number that is on this one stays there."""
+        if isinstance(e, Items):
+            return Items(tuple(map(self.there, e.items)))
+        return Load(e, (ZERO,)) if isinstance(e, Name) and e.id in self.placement.held else \
+            rebuilt(e, self.expression) if self.placement.is_entry(e) else self.expression(e)
 
     def call(self, e):
         module, *names = e.function.split(".")

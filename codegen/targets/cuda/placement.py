@@ -23,6 +23,7 @@
 import math
 from typing import NamedTuple
 
+from gradscribe.codegen.collecting import asks_others
 from gradscribe.codegen.loops.analysis import arrays
 from gradscribe.codegen.loops.analysis.effects import CHECKS
 from gradscribe.codegen.loops.analysis.liveness import Flow, read_outside_loops
@@ -139,8 +140,10 @@ class Placement:
         return any(map(self.takes_whole, walk(e)))
 
     def takes_whole(self, e):
-        """Whether a call is given arrays, by which threads do not do their work."""
-        return isinstance(e, (Call, Method)) and any(map(self.is_whole, e.args)) and not (
+        """Whether a call is given arrays, by which threads do not do their work; or asks other devices, for a number
+        too.
+        """
+        return asks_others(e) or isinstance(e, (Call, Method)) and any(map(self.is_whole, e.args)) and not (
             isinstance(e, Call) and "." not in e.function and is_of_numbers(e.function))
 
     def is_whole(self, e: Expr) -> bool:

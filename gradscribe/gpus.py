@@ -1,0 +1,156 @@
+# SPDX-License-Identifier: Apache-2.0
+"""gs.pmap on GPUs: one thread of this process for each, or one process of an MPI run for each."""
+import contextlib
+import weakref
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from gradscribe.ast_transform.source.diagnose import KindError
+from gradscribe.runtime import device, groups, nccl, teams
+from gradscribe.threads import one_thread_each
+from gradscribe.tree_util import tree_flatten, tree_leaves, tree_unflatten
+
+WAY_OUT = 'Leave backend out, or give "cpu": threads of this process take the parts.'
+_communicators: weakref.WeakKeyDictionary = weakref.WeakKeyDictionary()     # of the process's GPU, by its run
+
+
+def named(devices: Sequence[Any] | None) -> bool:
+    """Whether devices that pmap is given are GPUs."""
+    return bool(devices) and all(getattr(d, "platform", None) == "gpu" or type(d).__module__.startswith("cupy")
+                                 for d in devices)
+
+
+def is_there(leaf: Any) -> bool:
+    """Whether a leaf of the arguments is an array of a device."""
+    return hasattr(leaf, "__cuda_array_interface__")
+
+
+def as_array(leaf: Any) -> Any:
+    """A leaf that is mapped: CuPy's arrays and NumPy's as they are, others' of a device as CuPy's."""
+    if isinstance(leaf, np.ndarray):
+        return leaf
+    if not is_there(leaf):
+        return np.asarray(leaf)
+    cp = device.cp
+    return leaf if isinstance(leaf, cp.ndarray) else cp.asarray(leaf)
+
+
+def check() -> None:
+    """Raises KindError where there is no GPU, or nothing by which GPUs talk."""
+    if not device.has_device():
+        raise KindError("there is no GPU, or no CuPy that finds one", None, WAY_OUT)
+    if device.on_host():
+        raise KindError(f"GPUs are asked for, and GRADSCRIBE_CUDA or device.use says {device.chosen()!r}, which is "
+                        "none", None, "Leave that out.")
+    if nccl.library() is None:
+        raise KindError("GPUs talk by NCCL, which CuPy does not find", None,
+                        'Install it: pip install "gradscribe[nccl]". ' + WAY_OUT)
+
+
+def numbers_of(devices: Sequence[Any] | None, size: int) -> list[int]:
+    """The numbers of the GPUs that take so many parts."""
+    check()
+    there = device.device_count()
+    found = list(range(there)) if devices is None else [d if isinstance(d, int) else d.id for d in devices]
+    if not all(0 <= k < there for k in found):
+        wrong = next(k for k in found if not 0 <= k < there)
+        raise KindError(f"devices has GPU {wrong}, and there are {there}", None, 'gs.devices("gpu") lists them.')
+    if len(set(found)) < len(found):
+        raise KindError(f"devices names a GPU twice: {found}", None, "Each takes one part.")
+    return found[:size]
+
+
+def side_by_side(name: Any, program: Callable, parts: Sequence[tuple], numbers: Sequence[int],
+                 deadline: float | None) -> list:
+    """What each GPU's program gives for its part, on that GPU, which has done it; name: of the axis."""
+    cp, grid = device.cp, teams.Grid([name], [len(numbers)], deadline)
+    ready([leaf for part in parts for leaf in tree_leaves(part)])
+    parts = [moved(part, k) for part, k in zip(parts, numbers)]
+    clique = nccl.clique_of(numbers)
+    with clique.call:
+        members = [clique.member(grid.members(rank)[name]) for rank in range(len(numbers))]
+
+        def piece(rank):
+            args, kwargs = parts[rank]
+
+            def run():
+                with cp.cuda.Device(numbers[rank]), groups.axes_bound({name: members[rank]}):
+                    return nccl.run_by(lambda: program(*args, **kwargs), members[rank], clique, grid, deadline)
+            return run
+        with one_thread_each():
+            return teams.side_by_side([piece(rank) for rank in range(len(numbers))], grid, deadline)
+
+
+def ready(leaves: Sequence[Any]) -> None:
+    """Arrays of devices are there: what makes them has been given to other streams."""
+    cp = device.cp
+    for number in sorted({leaf.device.id for leaf in leaves if isinstance(leaf, cp.ndarray)}):
+        cp.cuda.Device(number).synchronize()
+
+
+def moved(part: tuple, number: int) -> tuple:
+    """One GPU's arguments, on it; between devices entries go by rows."""
+    cp = device.cp
+
+    def new(leaf):
+        if not isinstance(leaf, cp.ndarray) or leaf.device.id == number:
+            return leaf
+        with leaf.device:
+            rows = cp.ascontiguousarray(leaf)
+            cp.cuda.get_current_stream().synchronize()
+        with cp.cuda.Device(number):
+            made = cp.asarray(rows)
+            cp.cuda.get_current_stream().synchronize()      # the GPU's thread has another stream
+        return made
+    leaves, structure = tree_flatten(part)
+    return tree_unflatten(structure, list(map(new, leaves)))
+
+
+# --- a process for each -----------------------------------------------------------------------------------------------
+
+@contextlib.contextmanager
+def of_process(world: Any, line: Any) -> Iterator[nccl.Gpus]:
+    """This process's GPU as the device of an axis, which is all processes: that of its number on its host."""
+    check()
+    number = local_rank(world.processes, world.rank)
+    if number >= device.device_count():
+        raise KindError(f"rank {world.rank} is process {number} of its host, which has {device.device_count()} GPUs",
+                        None, "Start one process for each GPU: mpiexec -n N, and as many a host as it has.")
+    device.cp.cuda.Device(number).use()             # from now on this thread's: results are on it
+    if world not in _communicators:
+        library = nccl.library()
+        world.agree(line, "the start of NCCL")
+        name = world.comm.bcast(library.get_unique_id() if world.rank == 0 else None, root=0)
+        _communicators[world] = library.NcclCommunicator(world.size, name, world.rank)
+
+    def agree(label, shape, dtype):
+        world.agree(line, f"{label} with {dtype}{list(shape)}")
+
+    def news():
+        return groups.Lost(*world.broken) if world.broken is not None else None
+    try:
+        yield nccl.Gpus(_communicators[world], world.rank, world.size, line.name, agree, news)
+    except BaseException:
+        _communicators.pop(world).abort()
+        raise
+
+
+def local_rank(processes: Sequence[tuple], rank: int) -> int:
+    """Which of its host's processes one is.
+
+    >>> local_rank([("a", 11), ("b", 12), ("a", 13)], 2)
+    1
+    """
+    return [host for host, _ in processes[:rank]].count(processes[rank][0])
+
+
+class Stream:
+    """The work of a GPU as a message that is waited for."""
+
+    def __init__(self, group: nccl.Gpus):
+        self.group = group
+
+    def Test(self) -> bool:
+        return self.group.idle
