@@ -62,15 +62,18 @@ WRITERS[Delete] = lambda s: ast.Delete([ast.Name(n, ast.Del()) for n in s.names]
 
 
 class Kernel:
-    """A kernel, under the statements that it is of; given: its parameters in their order; of: those statements."""
+    """A kernel, under the statements that it is of; given: its parameters in their order; others: blocks that are equal
+    but for names.
+    """
 
-    def __init__(self, name: str, given: list, block: list, origin=None, of: list | None = None):
-        self.name, self.given, self.block, self.origin, self.of = name, given, block, origin, of
+    def __init__(self, name: str, given: list, block: list, origin=None):
+        self.name, self.given, self.block, self.origin, self.others = name, given, block, origin, []
 
     def lines(self) -> list:
         """(line, origin) each."""
         body = lines_of(self.block)
-        said = list(dict.fromkeys(o.statement.strip() for _, o in body if o is not None and o.statement))
+        origins = [o for _, o in body] + [s.origin for block in self.others for s in statements(block)]
+        said = list(dict.fromkeys(o.statement.strip() for o in origins if o is not None and o.statement))
         told = said if len(said) <= TOLD else [*said[:TOLD - 1], f"... and {len(said) - TOLD + 1} more"]
         above = [(f"# {s}", None) for s in told]
         return [*above, ("@cuda.jit", None), (f"def {self.name}({', '.join(self.given)}):", self.origin), *body]

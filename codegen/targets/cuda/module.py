@@ -52,6 +52,7 @@ import ast
 import operator
 from typing import Any, NamedTuple
 
+from gradscribe.codegen.loops.analysis.equivalence import shape_of
 from gradscribe.codegen.loops.analysis.liveness import Flow
 from gradscribe.codegen.loops.analysis.traffic import bytes_moved
 from gradscribe.codegen.loops.build import ZERO, quoted, statement
@@ -309,6 +310,7 @@ class Writer:
         self.on_host = HostCode(self.placement, options.tf32)
         self.parts: list = []           # [the statements of one thread's work]
         self.kernels: list = []
+        self.known: dict = {}           # {the shape of a kernel: the kernel}
         self.waiting: list = []
         self.used: set = set()
         self.names = all_names(function)
@@ -494,9 +496,19 @@ class Writer:
             self.places, given = True, {**given, WRONG: None}
         block = self.rounded_before(given, block)
         self.check(block, given)
-        kernel = Kernel(self.fresh(f"{self.function.name}_{len(self.kernels) + 1}"), list(given), block, origin)
-        self.kernels.append(kernel)
+        kernel = self.known.setdefault(self.shape(block, given), Kernel("", list(given), block, origin))
+        if not kernel.name:
+            kernel.name = self.fresh(f"{self.function.name}_{len(self.kernels) + 1}")
+            self.kernels.append(kernel)
+        elif kernel.block is not block:
+            kernel.others.append(block)
         out.append(Do(Launch(kernel.name, grid, tuple(v or Name(k) for k, v in given.items())), origin))
+        return kernel.name
+
+    def shape(self, block, given):
+        """What two kernels have in common that are equal but for names: statements, types, the order of parameters."""
+        key, names = shape_of(block)
+        return key, tuple([(n if n in MODULES else self.types.get(n), n in given and [*given].index(n)) for n in names])
 
     def check(self, block, given):
         """Raises WrongForm, a fault of the compiler, for names that statements read and nothing gives them."""
@@ -556,9 +568,8 @@ class Writer:
             out.append(Let(part, call("cp.empty", Call(f"{of_rows}blocks", tuple(sizes)), self.dtype(n)), loop.origin))
             parts.append(Waiting(None, {n, part}, {n}, n, op, part))
         grid = "tile_grid" if not of_rows and crossed and not numbers else f"{of_rows}grid"
-        self.launch(given, device, [*self.own([loop]), *before, *block, *after], loop.origin, Call(grid, tuple(sizes)),
-                    out)
-        self.say_bytes(loop)
+        block = [*self.own([loop]), *before, *block, *after]
+        self.say_bytes(loop, self.launch(given, device, block, loop.origin, Call(grid, tuple(sizes)), out))
         self.waiting += parts
 
     def given_to(self, loop, nest: Nest, numbers, local, what):
@@ -583,12 +594,13 @@ class Writer:
                     change(s, lambda e, old=single: replaced(e, old, old.args[0]))
         return block
 
-    def say_bytes(self, loop):
+    def say_bytes(self, loop, name):
         """The host's note says how many bytes the kernel of a loop moves at least."""
         types = {n: t for n, t in self.types.items() if n not in self.private}
         moved = bytes_moved([loop], types)
         if moved != ZERO:
-            self.moves.append(f"# {self.kernels[-1].name} moves {ast.unparse(written(moved))} bytes, or more")
+            line = f"# {name} moves {ast.unparse(written(moved))} bytes, or more"
+            self.moves += [line] if line not in self.moves else []
 
     def columns_of(self, loop, columns, what, device, out):
         """The two kernels of a nest that has sums into columns."""
@@ -602,9 +614,9 @@ class Writer:
             names = [n for n in names_in_order(block) if n in made or self.is_given(n, set_in(block))]
             last = {*made, *what.writes}
             given = dict.fromkeys([n for n in names if n not in last] + [n for n in names if n in last])
-            self.launch(given, device, block, loop.origin, grid, out)
+            name = self.launch(given, device, block, loop.origin, grid, out)
             if grid.function == "column_grid":
-                self.say_bytes(loop)
+                self.say_bytes(loop, name)
 
 
 SIGNS_OF = {"==": operator.eq, "!=": operator.ne, "<": operator.lt, "<=": operator.le, ">": operator.gt,

@@ -36,6 +36,7 @@ def value_and_grad_mlp_loss_2(n_4, n_3, product_6, b2, y, dp, sum_7_parts):
 
 
 # p = h @ W2 + b2
+# h = np.tanh(x @ W1 + b1)
 @cuda.jit
 def value_and_grad_mlp_loss_3(n_3, n_4, dp, db2_parts):
     j, row = cuda.grid(2)
@@ -50,6 +51,7 @@ def value_and_grad_mlp_loss_3(n_3, n_4, dp, db2_parts):
 
 
 # p = h @ W2 + b2
+# h = np.tanh(x @ W1 + b1)
 @cuda.jit
 def value_and_grad_mlp_loss_4(n_3, db2_parts, db2):
     j = cuda.grid(1)
@@ -73,33 +75,9 @@ def value_and_grad_mlp_loss_5(n_4, n_2, dh, h, dz):
         i += rows
 
 
-# h = np.tanh(x @ W1 + b1)
-@cuda.jit
-def value_and_grad_mlp_loss_6(n_2, n_4, dz, db1_parts):
-    j, row = cuda.grid(2)
-    rows = cuda.gridsize(2)[1]
-    db1_part = 0.0
-    if j < n_2:
-        i = row
-        while i < n_4:
-            db1_part += dz[i, j]
-            i += rows
-    column_sum(db1_parts, j, db1_part)
-
-
-# h = np.tanh(x @ W1 + b1)
-@cuda.jit
-def value_and_grad_mlp_loss_7(n_2, db1_parts, db1):
-    j = cuda.grid(1)
-    while j < n_2:
-        for k in range(db1_parts.shape[0]):
-            db1[j] += db1_parts[k, j]
-        j += cuda.gridsize(1)
-
-
 # return np.sum((p - y) ** 2)
 @cuda.jit
-def value_and_grad_mlp_loss_8(sum_7_parts, sum_7, sum_z):
+def value_and_grad_mlp_loss_6(sum_7_parts, sum_7, sum_z):
     sum_7_all = sum_of(sum_7_parts)
     if cuda.threadIdx.x == 0:
         sum_7[0] = sum_7_all
@@ -110,7 +88,7 @@ def value_and_grad_mlp_loss_8(sum_7_parts, sum_7, sum_z):
 # value_and_grad_mlp_loss_2 moves 24 * n_4 * n_3 + 8 * n_3 bytes, or more
 # value_and_grad_mlp_loss_3 moves 8 * n_4 * n_3 + 16 * n_3 bytes, or more
 # value_and_grad_mlp_loss_5 moves 24 * n_4 * n_2 bytes, or more
-# value_and_grad_mlp_loss_6 moves 8 * n_4 * n_2 + 16 * n_2 bytes, or more
+# value_and_grad_mlp_loss_3 moves 8 * n_4 * n_2 + 16 * n_2 bytes, or more
 def value_and_grad_mlp_loss(W1, b1, W2, b2, x, y):
     sum_7 = cp.empty(1, np.float64)
     sum_z = cp.empty(1, np.float64)
@@ -141,8 +119,8 @@ def value_and_grad_mlp_loss(W1, b1, W2, b2, x, y):
     del dh, h
     db1 = cp.zeros((n_2,), np.float64)
     db1_parts = cp.empty((column_blocks(n_2, n_4), n_2), np.float64)
-    value_and_grad_mlp_loss_6[column_grid(n_2, n_4)](n_2, n_4, dz, db1_parts)
-    value_and_grad_mlp_loss_7[grid(n_2)](n_2, db1_parts, db1)
+    value_and_grad_mlp_loss_3[column_grid(n_2, n_4)](n_2, n_4, dz, db1_parts)
+    value_and_grad_mlp_loss_4[grid(n_2)](n_2, db1_parts, db1)
     dW1 = host.dot(x.T, dz)
-    value_and_grad_mlp_loss_8[one_block(256)](sum_7_parts, sum_7, sum_z)
+    value_and_grad_mlp_loss_6[one_block(256)](sum_7_parts, sum_7, sum_z)
     return (sum_z[0], dW1, db1, dW2, db2)
