@@ -58,8 +58,9 @@ def test_templates_are_constants():
     assert len(texts) > 15
     for text in texts:
         for call in ast.walk(ast.parse(text)):
-            name = getattr(getattr(call, "func", None), "attr", getattr(getattr(call, "func", None), "id", ""))
-            if name in ("quoted", "statement", "say", "inside") and call.args:
+            called = getattr(call, "func", None)
+            if (getattr(called, "id", "") in ("quoted", "statement") or getattr(called, "attr", "") in (
+                    "say", "inside")) and call.args:
                 template = call.args[0]
                 several = [template.body, template.orelse] if isinstance(template, ast.IfExp) else [template]
                 assert all(isinstance(t, (ast.Constant, ast.Name)) for t in several), ast.unparse(call)

@@ -93,8 +93,8 @@ def strided(index: str, begin: Expr, stop: Expr, step: Expr, block: list, origin
 
 def numbered(count: str, axis: int = 0, of: int = 1) -> Expr:
     """cuda.grid(1), cuda.gridsize(2)[1]"""
-    call = quoted(f"cuda.{count}({{}})", of)
-    return quoted("{}[{}]", call, axis) if of > 1 else call
+    made = call(f"cuda.{count}", of)
+    return quoted("{}[{}]", made, axis) if of > 1 else made
 
 
 def names_in_order(block: list) -> list:

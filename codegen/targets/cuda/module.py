@@ -52,10 +52,12 @@ import ast
 import operator
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from gradscribe.codegen.loops.analysis.equivalence import shape_of
 from gradscribe.codegen.loops.analysis.liveness import Flow
 from gradscribe.codegen.loops.analysis.traffic import bytes_moved
-from gradscribe.codegen.loops.build import ZERO, quoted, statement
+from gradscribe.codegen.loops.build import ZERO, node, quoted, statement
 from gradscribe.codegen.loops.form import (
     Attribute,
     Call,
@@ -350,7 +352,7 @@ class Writer:
 
     def dtype(self, name):
         """np.float64 of a number that stays on the device."""
-        return quoted(f"np.{self.types[name].dtype.replace('bool', 'bool_')}")
+        return node(np.dtype(self.types[name].dtype))
 
     def in_short(self, block, rounded):
         """Statements with bfloat16 in the place of float16; rounded: the function that makes such a number."""
@@ -607,7 +609,7 @@ class Writer:
         count, length = map(self.on_host.expression, (columns.count(), columns.length()))
         for s in columns.sums:
             shape = Items((call("column_blocks", count, length), count))
-            out.append(Let(s.parts, call("cp.empty", shape, quoted(f"np.{s.dtype}")), loop.origin))
+            out.append(Let(s.parts, call("cp.empty", shape, node(np.dtype(s.dtype))), loop.origin))
         made = [s.parts for s in columns.sums]
         for grid, block in ((call("column_grid", count, length), columns.rows(device, self.names)),
                             (call("grid", count), columns.together(device, self.names))):

@@ -26,7 +26,7 @@ from gradscribe.codegen.loops.form import (
     statements,
     walk,
 )
-from gradscribe.codegen.targets.cuda.form import strided
+from gradscribe.codegen.targets.cuda.form import call, strided
 from gradscribe.codegen.targets.cuda.placement import Nest, Placement, is_short
 from gradscribe.codegen.targets.cuda.threads import (
     OF_BLOCKS,
@@ -122,7 +122,7 @@ class Rows:
 
     def of_block(self, name, op):
         """What the threads of a block have of a number, put together."""
-        return quoted(f"row_{OF_BLOCKS[op]}_{self.types[name].dtype}({{}})", name)
+        return call(f"row_{OF_BLOCKS[op]}_{self.types[name].dtype}", name)
 
     def is_part(self, s):
         """Whether a statement of a pass puts something to a number of all rows."""

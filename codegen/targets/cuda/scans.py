@@ -48,10 +48,12 @@ def f(x, n):
             at = min(at, i)
     return (y, at)
 """
+import numpy as np
+
 from gradscribe.codegen.loops.analysis.dependence import indices_in
 from gradscribe.codegen.loops.analysis.effects import SHOWN, Effects
 from gradscribe.codegen.loops.analysis.parallelism import Order, is_pair, put_together
-from gradscribe.codegen.loops.build import ZERO, quoted, statement
+from gradscribe.codegen.loops.build import ZERO, node, quoted, statement
 from gradscribe.codegen.loops.direction import counts_down
 from gradscribe.codegen.loops.form import (
     ONE,
@@ -80,6 +82,7 @@ from gradscribe.codegen.loops.form import (
     set_in,
     statements,
 )
+from gradscribe.codegen.targets.cuda.form import call
 from gradscribe.codegen.targets.cuda.placement import Placement, is_range, is_short
 from gradscribe.codegen.targets.cuda.threads import fresh_names, identity, is_zero
 
@@ -124,7 +127,7 @@ class Scans:
     def array(self, stem, count, dtype, origin):
         """(the name of a new array of one axis, the statement that makes it)."""
         name = self.new(stem, Type(dtype, 1))
-        return name, of_line(origin, statement("{} = np.empty(({},), {})", name, count, quoted(f"np.{dtype}")))[0]
+        return name, of_line(origin, statement("{} = np.empty(({},), {})", name, count, node(np.dtype(dtype))))[0]
 
     # places of extremes
 
@@ -149,17 +152,17 @@ class Scans:
         ranked = ranked.format("ranked" if sign == ">" else "ranked_low")
 
         def rank(e):
-            return quoted(f"{ranked}({{}})", e) if ranked else e
+            return call(ranked, e) if ranked else e
         most = Name(self.new(f"{best.id}_rank", Type({"float64": "int64", "float32": "int32"}.get(dtype, dtype), 0)))
         largest = statement("for {} in range({}):", index, count)
-        largest.block.append(Let(most.id, quoted(f"{'max' if sign == '>' else 'min'}({{}}, {{}})", most, rank(
+        largest.block.append(Let(most.id, call("max" if sign == ">" else "min", most, rank(
             first.value))))
         place = statement("for {} in range({}):", index, count)
         found = If(quoted("{v} == {b} or ({v} != {v} and {b} != {b})", v=value, b=best), [
             Let(at.id, quoted("min({}, {})", at, index))], [])
         place.block += [Let(value.id, first.value), found]
         return of_line(loop.origin, Let(most.id, rank(start)), largest, Let(
-            best.id, quoted(f"{unranked}({{}})", most) if unranked else most), Let(at.id, count), place)
+            best.id, call(unranked, most) if unranked else most), Let(at.id, count), place)
 
     # running sums
 
@@ -201,7 +204,7 @@ class Scans:
             first, last = (statement("for {} in range({}):", index, count) for _ in range(2))
             first.block.append(statement("{}[{}] = {}", terms, index, term))
             last.block.append(statement("{}[{i}] = {}[{i}]", name, sums, i=index))
-            out += of_line(origin, allocation, first, Let(sums, quoted(f"{RUNNING[sign]}({{}})", terms)), last)
+            out += of_line(origin, allocation, first, Let(sums, call(RUNNING[sign], terms)), last)
         return out
 
     def carried(self, loop, down, before):
@@ -249,8 +252,7 @@ class Scans:
         at_first.block += [*map(copied, first), *of_line(update.origin or loop.origin, statement(
             "{}[{}] = {}", terms, index, term)), *copies]
         at_first.origin = update.origin or loop.origin
-        middle = of_line(loop.origin, Let(sums, quoted(f"{'running_sum_back' if down else 'running_sum'}({{}})",
-                                                       terms)))
+        middle = of_line(loop.origin, Let(sums, call("running_sum_back" if down else "running_sum", terms)))
         here = quoted("{}[{}]", sums, index)
         without = Select(quoted("{} < {} - 1", index, count), quoted("{}[{} + 1]", sums, index), identity(
             "+", dtype)) if down else Select(quoted("{} > 0", index), quoted("{}[{} - 1]", sums, index), identity(

@@ -39,9 +39,11 @@ Where only a pass knows how often it adds, a first loop counts that and does not
 """
 from typing import NamedTuple
 
+import numpy as np
+
 from gradscribe.ast_transform.source.diagnose import TransformError
 from gradscribe.codegen.loops.analysis.slices import asked, sliced
-from gradscribe.codegen.loops.build import ZERO, quoted, statement
+from gradscribe.codegen.loops.build import ZERO, node, quoted, statement
 from gradscribe.codegen.loops.form import (
     For,
     Function,
@@ -178,7 +180,7 @@ class Segments:
         made += [statement("{} += 1", number)] if number else []
         begin = [Let(width, Length(name, axis)) for axis, width in enumerate(widths, 1)]
         begin += [statement("{} = np.full({}, -1, np.int64)", keys, lengths),
-                  statement("{} = np.empty({}, {})", added, lengths, quoted(f"np.{dtype}"))]
+                  statement("{} = np.empty({}, {})", added, lengths, node(np.dtype(dtype)))]
         end, where, what = [], keys, added
         if len(lengths) > 1:
             where, what = self.new(f"{keys}_line", Type("int64", 1)), self.new(f"{added}_line", Type(dtype, 1))
