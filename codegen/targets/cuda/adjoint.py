@@ -36,9 +36,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gradscribe.ast_transform.source.diagnose import RuleError, TransformError
+from gradscribe.ast_transform.source.diagnose import RuleError
 from gradscribe.codegen.jit_cpu import in_loops
-from gradscribe.codegen.kernels.given import ADVICE, NoKernel, given_adjoint
+from gradscribe.codegen.kernels.given import NoKernel, given_adjoint
 from gradscribe.codegen.loops.analysis.slices import backward_slice
 from gradscribe.codegen.loops.build import entry, node, quoted, statement
 from gradscribe.codegen.loops.copies import propagate_copies
@@ -109,16 +109,12 @@ def adjoint_of(pullback, thread, kinds: dict, wanted: list, label: str, origin) 
     pullback: gives its thread's by OfKernel, and the arrays that this reads from outside; kinds: {parameter: (dtype,
     rank)}; wanted: the parameters for which the pullback returns adjoints; origin: the place that errors show.
     """
-    refusal = f"{thread.label} has no adjoint that is a kernel"
     try:
         form, captured = pullback()
-        try:
-            lowering, _ = in_loops(form, captured, for_threads=True, words=True)
-        except TransformError as found:
-            raise RuleError(f"{refusal}: {found.reason}", found.origin or origin, ADVICE) from None
+        lowering, _ = in_loops(form, captured, for_threads=True, words=True)
         return Writer(lowering.loops, lowering.temporaries, thread, kinds, wanted, label).written()
     except NoKernel as found:
-        raise RuleError(f"{refusal}: {found}", origin, found.advice) from None
+        raise RuleError(f"{thread.label} has no adjoint that is a kernel: {found}", origin, found.advice) from None
 
 
 class Writer:
