@@ -91,21 +91,35 @@ def ready(leaves: Sequence[Any]) -> None:
 
 
 def moved(part: tuple, number: int) -> tuple:
-    """One GPU's arguments, on it; between devices entries go by rows."""
-    cp = device.cp
-
-    def new(leaf):
-        if not isinstance(leaf, cp.ndarray) or leaf.device.id == number:
-            return leaf
-        with leaf.device:
-            rows = cp.ascontiguousarray(leaf)
-            cp.cuda.get_current_stream().synchronize()
-        with cp.cuda.Device(number):
-            made = cp.asarray(rows)
-            cp.cuda.get_current_stream().synchronize()      # the GPU's thread has another stream
-        return made
+    """One GPU's arguments, on it."""
     leaves, structure = tree_flatten(part)
-    return tree_unflatten(structure, list(map(new, leaves)))
+    return tree_unflatten(structure, [brought(x, number) if isinstance(x, device.cp.ndarray) else x for x in leaves])
+
+
+def brought(leaf: Any, number: int) -> Any:
+    """An array on a GPU; between devices entries go by rows."""
+    cp = device.cp
+    if not isinstance(leaf, cp.ndarray):
+        with cp.cuda.Device(number):
+            return cp.asarray(leaf)
+    if leaf.device.id == number:
+        return leaf
+    with leaf.device:
+        rows = cp.asarray(leaf, order="C")
+        cp.cuda.get_current_stream().synchronize()
+    with cp.cuda.Device(number):
+        made = cp.asarray(rows)
+        cp.cuda.get_current_stream().synchronize()      # a GPU's thread has another stream; until then rows are there
+    return made
+
+
+def stack(number: int) -> Callable:
+    """np.stack for what lies on several GPUs, on one of them."""
+    def stacked(leaves, axis):
+        made = [brought(leaf, number) for leaf in leaves]
+        with device.cp.cuda.Device(number):
+            return device.cp.stack(made, axis)
+    return stacked
 
 
 # --- a process for each -----------------------------------------------------------------------------------------------

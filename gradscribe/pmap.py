@@ -144,12 +144,19 @@ class Pmapped(Transformed):
         """The text that was compiled for each device."""
         return self.last.lowered if self.last is not None else "# not called yet"
 
-    def program(self, size, overlap=False, by_gpus=False):
+    def program(self, size, overlap=False):
         """What each of so many devices runs."""
-        key = size, overlap, by_gpus
+        return self.compiled_by(Jitted, size, overlap)
+
+    def for_gpus(self, size):
+        """What each of so many GPUs runs: sums travel while it goes on."""
+        return self.compiled_by(functools.partial(OnDevice, options=CHOSEN), size, size > 1)
+
+    def compiled_by(self, compiler, size, overlap):
+        key = compiler is Jitted, size, overlap
         if key not in self.programs:
-            base = Transformed(self.base, OnDevices({self.name: size}, overlap, self.compress))
-            self.programs[key] = OnDevice(base, self.static, (), CHOSEN) if by_gpus else Jitted(base, self.static)
+            transform = OnDevices({self.name: size}, overlap, self.compress)
+            self.programs[key] = compiler(Transformed(self.base, transform), self.static)
         self.last = self.programs[key]
         return self.last
 
@@ -219,11 +226,11 @@ class Pmapped(Transformed):
 
     def on_gpus(self, parts, numbers):
         """One thread for each; the results are laid on the first."""
-        program = self.program(len(numbers), len(numbers) > 1, True)
+        program = self.for_gpus(len(numbers))
         with device.cp.cuda.Device(numbers[0]):
             shown(program, *parts[0])   # compiled once, before all begin
-            results = gpus.side_by_side(self.name, program, parts, numbers, deadline())
-            return self.collected(results, device.cp)
+        results = gpus.side_by_side(self.name, program, parts, numbers, deadline())
+        return self.collected(results, gpus.stack(numbers[0]))
 
     def shorten(self, program, args, kwargs, structure, places, size):
         """Arguments like these take the short way from now on, where a version has been called twice."""
@@ -272,7 +279,7 @@ class Pmapped(Transformed):
         line, own = world.group(self.name), size == 1 < world.size
         rank = 0 if own else world.rank
         args, kwargs = tree_unflatten(structure, part_of(leaves, places, rank))
-        program = self.program(world.size, world.size > 1, by_gpus)
+        program = self.for_gpus(world.size) if by_gpus else self.program(world.size, overlap=world.size > 1)
         try:
             with gpus.of_process(world, line) if by_gpus else contextlib.nullcontext(line) as group:
                 if by_gpus:
@@ -290,22 +297,21 @@ class Pmapped(Transformed):
                 error.add_note(f"raised on rank {world.rank} of {world.size} of the axis {self.name!r}")
             raise
         if own:
-            return self.collected([result], device.cp if by_gpus else np)
+            return self.collected([result], gpus.stack(group.device) if by_gpus else np.stack)
         first, structure = tree_flatten(result)
         found, xp = zip(first, axes_of(result, self.out_axes, "out_axes")), device.cp if by_gpus else np
         return tree_unflatten(structure, [
             leaf if axis is None else xp.moveaxis(group.gather(xp.asarray(leaf), "the results"), 0, axis)
             for leaf, axis in found])
 
-    def collected(self, results, xp=np):
-        """The results of all devices, laid along out_axes, as arrays of a package."""
+    def collected(self, results, stack=np.stack):
+        """The results of all devices, laid along out_axes."""
         first, structure = tree_flatten(results[0])
         places = axes_of(results[0], self.out_axes, "out_axes")
         others = [tree_leaves(r) for r in results[1:]]
         made = []
         for k, (leaf, axis) in enumerate(zip(first, places)):
-            made.append(leaf if axis is None else xp.stack([xp.asarray(x) for x in (leaf, *(o[k] for o in others))],
-                                                           axis))
+            made.append(leaf if axis is None else stack([leaf, *(o[k] for o in others)], axis))
         return tree_unflatten(structure, made)
 
 

@@ -211,7 +211,7 @@ def collected(x, what, shape, dtype, xp=np):
     found = performed(function, xp.asarray(x), names, options)
     if getattr(found, "shape", ()) != shape:
         raise ValueError(f"{function}: shape {found.shape} where {shape} was expected")
-    return xp.array(found, dtype) if xp is np else xp.asarray(found, dtype)
+    return (xp.array if xp is np else xp.asarray)(found, dtype, order="C")
 
 
 def collected_number(x, what, dtype, xp=np):

@@ -291,13 +291,19 @@ class Cupy(types.ModuleType):
         made.view(np.ndarray)[...] = 77
         return made
 
-    def asarray(self, value, dtype=None):
-        if isinstance(value, Array) and dtype in (None, value.dtype) and value.number == self.current:
+    def asarray(self, value, dtype=None, order="K"):
+        if isinstance(value, Array) and dtype in (None, value.dtype) and value.number == self.current and (
+                order == "K" or value.flags.c_contiguous):
             return value
-        return np.array(value, dtype).view(Array)
+        assert not isinstance(value, Array) or value.number == self.current or value.flags.c_contiguous or \
+            value.flags.f_contiguous, "CuPy cannot copy non-contiguous array between devices."
+        if isinstance(value, Array) and value.number == self.current:
+            return self.done(np.array, value, dtype, order=order)
+        return np.array(value, dtype, order=order).view(Array)
 
     def ascontiguousarray(self, value):
-        return value if value.flags.c_contiguous else self.done(np.ascontiguousarray, value)
+        made = value if value.flags.c_contiguous else self.done(np.ascontiguousarray, value)
+        return made.reshape(1) if not made.ndim else made
 
     def copyto(self, to, value):
         self.do(lambda: np.copyto(to, value))
