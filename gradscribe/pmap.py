@@ -146,14 +146,13 @@ class Pmapped(Transformed):
 
     def program(self, size, overlap=False):
         """What each of so many devices runs."""
-        return self.compiled_by(Jitted, size, overlap)
+        return self.compiled_by(Jitted, (size, overlap), size, overlap)
 
     def for_gpus(self, size):
         """What each of so many GPUs runs: sums travel while it goes on."""
-        return self.compiled_by(functools.partial(OnDevice, options=CHOSEN), size, size > 1)
+        return self.compiled_by(functools.partial(OnDevice, options=CHOSEN), (size, "gpus"), size, size > 1)
 
-    def compiled_by(self, compiler, size, overlap):
-        key = compiler is Jitted, size, overlap
+    def compiled_by(self, compiler, key, size, overlap):
         if key not in self.programs:
             transform = OnDevices({self.name: size}, overlap, self.compress)
             self.programs[key] = compiler(Transformed(self.base, transform), self.static)

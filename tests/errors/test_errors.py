@@ -26,7 +26,8 @@ PLACELESS = {"empty_argnums",                        # there is no line of the u
 }
 # what is asked of a file or on the command line has no place in a function
 PLACELESS |= {name for name, (_, case) in cases.CASES.items()
-              if case.__module__.endswith(("cases_review", "cases_devices"))} - {"shard_map_inside", "half_of_a_sum"}
+              if case.__module__.endswith(("cases_review", "cases_devices", "cases_gpus"))} - {
+                  "shard_map_inside", "half_of_a_sum"}
 
 
 def raised(name):
