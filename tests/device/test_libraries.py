@@ -2,6 +2,7 @@
 import numpy as np
 import pytest
 
+from gradscribe.codegen.collecting import ASKED
 from gradscribe.runtime.device_functions import PLAIN
 from gradscribe.runtime.libraries import FUNCTIONS
 
@@ -40,7 +41,8 @@ SAMPLES = {
 
 
 def test_all_have_samples():
-    assert SAMPLES.keys() == FUNCTIONS.keys()
+    """But for questions to other devices, which test_gpus.py asks."""
+    assert SAMPLES.keys() == FUNCTIONS.keys() - set(ASKED)
 
 
 @pytest.mark.parametrize("name", SAMPLES)
