@@ -107,7 +107,8 @@ def compute_in_each_loop(function: Function, machine: costs.Machine) -> None:
             without = [{n: m for n, m in chosen.items() if n != name} for name in chosen]
             best = max(without, key=lambda some: _saved(some, every, machine))
             if _saved(best, every, machine) <= _saved(chosen, every, machine):
-                _compute(function, chosen, arrays)
+                if _saved(chosen, every, machine) > 0:
+                    _compute(function, chosen, arrays)
                 break
             chosen = best
 

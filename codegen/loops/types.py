@@ -101,8 +101,9 @@ class _Inference:
                         for n in flat(t) if isinstance(t, Items) else ():
                             values.setdefault(n.id, []).append(UNKNOWN)
             else:
-                parts = _parts_of(s.value) if isinstance(s, Unpack) else []
-                for n, kind in itertools.zip_longest(set_by(s), parts[:len(set_by(s))], fillvalue=UNKNOWN):
+                parts = [Load(s.value, (Const(k),)) for k in range(len(set_by(s)))] if _parts_of(
+                    getattr(s, "value", None), self.types) else []
+                for n, kind in itertools.zip_longest(set_by(s), parts, fillvalue=UNKNOWN):
                     values.setdefault(n, []).append(kind)
         for name, found in values.items():
             self.types.setdefault(name, OPEN)
@@ -264,10 +265,10 @@ def _call(e, types):
     if head == "np" and dtypes and set(dtypes) <= {*REAL, *REAL_PART}:
         return Type(_of_ufunc(last, functools.reduce(arithmetic, dtypes), len(dtypes)), 0)
     if head == "math":
-        made = _of_math(last, len(dtypes))
+        made = _of_math(last, tuple(dtypes))
         return Type(made[0], 0) if len(made) == 1 else UNKNOWN
-    if name.startswith("scipy_"):
-        return Type("float64", 0)
+    if name.startswith("scipy_"):       # of complex numbers they make complex ones
+        return Type("float64" if set(dtypes) <= {*REAL, "bool", *SIGNED, *UNSIGNED} else None, 0)
     made = _result_of(name, tuple(found))
     return made if made != UNKNOWN or not is_of_numbers(name) else Type(None, 0)
 
@@ -312,19 +313,25 @@ def _of_ufunc(name, dtype, count):
 
 
 @functools.cache
-def _of_math(name, count):
-    """The dtypes of what a function of Python's module math makes, as it says of a number; of several of a tuple."""
-    for given in ((0.5,) * count, (0.5, 1)):
+def _of_math(name, dtypes):
+    """The dtypes of what a function of Python's module math makes, as it says of a number; of several of a tuple.
+
+    Of a number in less than double precision Numba makes one like it, which is left open.
+    """
+    wide = set(dtypes) <= {"float64", "bool", *SIGNED, *UNSIGNED}
+    for given in ((0.5,) * len(dtypes), (0.5, 1)):
         with contextlib.suppress(ValueError, TypeError, AttributeError):
             made = getattr(math, name)(*given)
-            return tuple(OF_CONSTANTS.get(type(part)) for part in (made if isinstance(made, tuple) else (made,)))
+            found = (OF_CONSTANTS.get(type(part)) for part in (made if isinstance(made, tuple) else (made,)))
+            return tuple(d if wide or d != "float64" else None for d in found)
     return (None,)
 
 
-def _parts_of(e):
+def _parts_of(e, types):
     """The types of what a call makes several of; none of another one."""
     if isinstance(e, Call) and e.function.startswith("math."):
-        return [Type(dtype, 0) for dtype in _of_math(e.function.removeprefix("math."), len(e.args))]
+        dtypes = tuple(type_of(a, types).dtype for a in e.args)
+        return [Type(dtype, 0) for dtype in _of_math(e.function.removeprefix("math."), dtypes)]
     return []
 
 
@@ -337,9 +344,9 @@ def is_of_numbers(function: str) -> bool:
 
 
 def _load(e, types):
-    parts = _parts_of(e.array)
+    parts = _parts_of(e.array, types)
     if parts and isinstance(e.index[0], Const):
-        return parts[e.index[0].value]
+        return parts[e.index[0].value] if e.index[0].value < len(parts) else UNKNOWN
     array = type_of(e.array, types)
     if array.rank is None:
         return Type(array.dtype)

@@ -201,3 +201,20 @@ def test_short_arrays_of_loops_that_the_host_goes_through():
         x = np.linspace(0.1, 1.0, 40)
         np.testing.assert_allclose(compiled(x, 3), f(x, 3), rtol=1e-12)
     assert "v = cp.zeros((20,), np.float64)" in compiled.lowered and "cuda.local.array" not in compiled.lowered
+
+
+def test_short_arrays_by_the_names_of_what_a_module_calls():
+    """A thread's own array gets another name where its module calls something by the one that it had."""
+    def f(x):
+        grid = np.zeros(3)
+        sqrt = x
+        k = 0
+        while sqrt < 10.0:
+            grid[k % 3] = sqrt + np.sqrt(sqrt)
+            sqrt = sqrt * 1.7 + 0.1
+            k += 1
+        return grid[0] * grid[1] + grid[2]
+    x = np.array([0.5, 1.0, 3.0, 9.0])
+    for batched in (gs.vmap(f), gs.vmap(gs.grad(f))):
+        with backends.using("plain"):
+            np.testing.assert_allclose(gs.jit(batched, target="cuda")(x), batched(x), rtol=1e-14)

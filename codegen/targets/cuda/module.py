@@ -201,8 +201,11 @@ def module_with(function: Function, private: Private, options: Options) -> Made:
     brief = Writer(function, private, frozenset(), options).brief()
     writer = Writer(function, private, brief, options)
     made = writer.module()
-    if names_apart(function, writer.imported, set(private.made)):
-        made = Writer(function, private, brief, options).module()
+    other = names_apart(function, writer.imported)
+    if other:
+        private = private._replace(**{part: {other.get(n, n): value for n, value in getattr(private, part).items()}
+                                      for part in ("made", "loops")})
+        made = Writer(function, private, frozenset(other.get(n, n) for n in brief), options).module()
     return made
 
 
@@ -271,19 +274,19 @@ def named_results(function: Function) -> None:
     last.value = Items(tuple(items))
 
 
-def names_apart(function: Function, imported: set, private) -> bool:
-    """Whether names of a function, or its own, had to change because its module calls something by them."""
+def names_apart(function: Function, imported: set) -> dict[str, str]:
+    """Names of a function, or its own, change where its module calls something by them: {old: new}."""
     taken = all_names(function) | imported
-    other = {old: unused(f"{old}_", taken) for old in sorted(
-        (set_in(function.block) | set(function.params) - private) & imported)}
+    own = set_in(function.block) | set(function.params)
+    other = {old: unused(f"{old}_", taken) for old in sorted(own & imported)}
     for s in statements(function.block):
         rename(s, other)
     function.params = [other.get(p, p) for p in function.params]
     function.types |= {new: function.types[old] for old, new in other.items()}
-    if function.name in imported:
-        function.name = f"{function.name}_"
-        return True
-    return bool(other)
+    if function.name not in imported:
+        return other
+    function.name, old = f"{function.name}_", function.name
+    return {old: function.name} | other
 
 
 def rename(s: Statement, names: dict) -> None:

@@ -42,7 +42,6 @@ from gradscribe.codegen.loops.form import (
     Function,
     If,
     Items,
-    Length,
     Let,
     ListOf,
     Load,
@@ -64,8 +63,7 @@ from gradscribe.codegen.loops.form import (
     statements,
     walk,
 )
-from gradscribe.codegen.loops.lists import list_call
-from gradscribe.codegen.loops.shapes import is_counted
+from gradscribe.codegen.loops.lists import is_range, list_call
 
 FEW = 32                                # passes that one thread takes rather than a kernel
 
@@ -259,12 +257,6 @@ class Placement:
 def is_row_of_names(s: Unpack) -> bool:
     """a, b = c, d: of names."""
     return isinstance(s.value, Items) and all(isinstance(t, Name) for t in s.targets.items)
-
-
-def is_range(s: Statement) -> bool:
-    """for name in range(count), the count being a number or a length."""
-    return is_counted(s) or isinstance(s, For) and s.kind == "range" and len(s.range) == 1 and isinstance(
-        s.range[0], Length)
 
 
 def is_short(loop: For) -> bool:

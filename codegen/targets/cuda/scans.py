@@ -82,8 +82,9 @@ from gradscribe.codegen.loops.form import (
     set_in,
     statements,
 )
+from gradscribe.codegen.loops.lists import is_range
 from gradscribe.codegen.targets.cuda.form import call
-from gradscribe.codegen.targets.cuda.placement import Placement, is_range, is_short
+from gradscribe.codegen.targets.cuda.placement import Placement, is_short
 from gradscribe.codegen.targets.cuda.threads import fresh_names, identity, is_zero
 
 RUNNING = {"+": "running_sum", "*": "running_product"}

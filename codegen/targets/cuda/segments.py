@@ -66,7 +66,8 @@ from gradscribe.codegen.loops.form import (
     statements,
     walk,
 )
-from gradscribe.codegen.targets.cuda.placement import Placement, is_range
+from gradscribe.codegen.loops.lists import is_range
+from gradscribe.codegen.targets.cuda.placement import Placement
 from gradscribe.codegen.targets.cuda.scans import of_line
 from gradscribe.codegen.targets.cuda.threads import fresh_names, places_of, product
 
