@@ -49,23 +49,19 @@ from typing import NamedTuple
 
 from gradscribe.codegen.loops.analysis.arrays import is_place
 from gradscribe.codegen.loops.analysis.def_use import DefUse
+from gradscribe.codegen.loops.analysis.parallelism import leaves
 from gradscribe.codegen.loops.build import entry, statement
 from gradscribe.codegen.loops.form import (
     Alloc,
-    Break,
     Call,
     Const,
-    Continue,
     Expr,
     For,
     Function,
-    If,
     Let,
     Load,
     Name,
     Op,
-    Return,
-    Statement,
     Store,
     Type,
     While,
@@ -218,9 +214,3 @@ def _each_its_own(function, term, block):
 def is_short(made: Alloc) -> bool:
     """Whether a thread may have an array in its own memory."""
     return all(isinstance(n, Const) for n in made.shape) and math.prod(n.value for n in made.shape) <= MOST
-
-
-def leaves(block: list[Statement]) -> bool:
-    """Whether a statement of a block ends the passes of the loop around it."""
-    return any(isinstance(s, (Break, Continue)) or isinstance(s, If) and (leaves(s.block) or leaves(s.orelse))
-               for s in block) or any(isinstance(s, Return) for s in statements(block))

@@ -1,4 +1,5 @@
 """The way back of a batch is one thread an example, as the way there is."""
+import ast
 import re
 
 import numpy as np
@@ -10,7 +11,8 @@ from gradscribe.codegen.loops.accumulate import accumulate
 from gradscribe.codegen.loops.flat_lists import flatten_lists
 from gradscribe.codegen.loops.form import Function
 from gradscribe.codegen.loops.lists import handed_on
-from gradscribe.codegen.loops.trees import block_of, printed, to_statements, with_types
+from gradscribe.codegen.loops.trees import block_of, from_tree, printed, to_statements, with_types
+from gradscribe.codegen.targets.cuda.module import module_of
 from gradscribe.runtime import device as backends
 
 
@@ -203,18 +205,18 @@ def test_short_arrays_of_loops_that_the_host_goes_through():
     assert "v = cp.zeros((20,), np.float64)" in compiled.lowered and "cuda.local.array" not in compiled.lowered
 
 
-def test_short_arrays_by_the_names_of_what_a_module_calls():
-    """A thread's own array gets another name where its module calls something by the one that it had."""
-    def f(x):
-        grid = np.zeros(3)
-        sqrt = x
+def test_an_array_of_a_thread_by_the_name_of_what_its_module_calls():
+    tree = ast.parse("""def f(x, n):
+    y = np.empty((n,), np.float64)
+    for b in range(n):
+        grid = np.zeros((3,), np.float64)
         k = 0
-        while sqrt < 10.0:
-            grid[k % 3] = sqrt + np.sqrt(sqrt)
-            sqrt = sqrt * 1.7 + 0.1
+        while x[b] * k < 10.0:
+            grid[k % 3] += x[b] + k
             k += 1
-        return grid[0] * grid[1] + grid[2]
-    x = np.array([0.5, 1.0, 3.0, 9.0])
-    for batched in (gs.vmap(f), gs.vmap(gs.grad(f))):
-        with backends.using("plain"):
-            np.testing.assert_allclose(gs.jit(batched, target="cuda")(x), batched(x), rtol=1e-14)
+        y[b] = grid[0] * grid[1] + grid[2]
+    return (y,)
+""")
+    text = module_of(from_tree(tree.body[0], {"x": ("float64", 1), "n": ("int64", 0)})).text
+    assert "grid_ = cuda.local.array((3,), np.float64)" in text
+    assert "y[b] = grid_[0] * grid_[1] + grid_[2]" in text and "f_1[grid(n)](n, x, y)" in text

@@ -46,6 +46,8 @@ from gradscribe.codegen.loops.form import (
     Load,
     Name,
     Op,
+    Return,
+    Statement,
     Unpack,
     Update,
     all_blocks,
@@ -185,10 +187,10 @@ class Order:
 GIVEN = {"given"}
 
 
-def leaves(block: list) -> bool:
+def leaves(block: list[Statement]) -> bool:
     """Whether a statement of a block ends the passes of the loop around it."""
     return any(isinstance(s, (Break, Continue)) or isinstance(s, If) and (leaves(s.block) or leaves(s.orelse))
-               for s in block)
+               for s in block) or any(isinstance(s, Return) for s in statements(block))
 
 
 def is_pair(e: Expr, *ops: str) -> bool:
