@@ -5,8 +5,6 @@ import weakref
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-import numpy as np
-
 from gradscribe.ast_transform.source.diagnose import KindError
 from gradscribe.runtime import device, groups, nccl, teams
 from gradscribe.threads import one_thread_each
@@ -16,23 +14,8 @@ WAY_OUT = 'Leave backend out, or give "cpu": threads of this process take the pa
 _communicators: weakref.WeakKeyDictionary = weakref.WeakKeyDictionary()     # of the process's GPU, by its run
 
 
-def named(devices: Sequence[Any] | None) -> bool:
-    """Whether devices that pmap is given are GPUs."""
-    return bool(devices) and all(getattr(d, "platform", None) == "gpu" or type(d).__module__.startswith("cupy")
-                                 for d in devices)
-
-
-def is_there(leaf: Any) -> bool:
-    """Whether a leaf of the arguments is an array of a device."""
-    return hasattr(leaf, "__cuda_array_interface__")
-
-
 def as_array(leaf: Any) -> Any:
-    """A leaf that is mapped: CuPy's arrays and NumPy's as they are, others' of a device as CuPy's."""
-    if isinstance(leaf, np.ndarray):
-        return leaf
-    if not is_there(leaf):
-        return np.asarray(leaf)
+    """An array of a device that is mapped: CuPy's as it is, others' as CuPy's."""
     cp = device.cp
     return leaf if isinstance(leaf, cp.ndarray) else cp.asarray(leaf)
 

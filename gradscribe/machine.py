@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """What gs.pmap runs on: the cores of this process, the processes of a run under MPI, and GPUs."""
 import functools
+import importlib
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from gradscribe.ast_transform.source.diagnose import KindError
-from gradscribe.runtime import device
+from gradscribe.frames import public
 
 PLATFORMS = {None: "cpu", "cpu": "cpu", "gpu": "gpu", "cuda": "gpu"}       # as JAX names them
 RUN: dict[str, Any] = {}                # "world": all processes, once gs.distributed has joined them
@@ -55,13 +57,17 @@ def process_index() -> int:
     return RUN["world"].rank if RUN else 0
 
 
+@public
 def local_device_count(backend: str | None = None) -> int:
     """How many devices this process has: its cores, or GRADSCRIBE_DEVICES; with "gpu" or "cuda" its GPUs.  One where
     there are several processes.
     """
-    return 1 if RUN else cores() if platform_of(backend) == "cpu" else device.device_count()
+    if platform_of(backend) == "cpu" or RUN:
+        return 1 if RUN else cores()
+    return importlib.import_module("gradscribe.runtime.device").device_count()      # which reads SciPy and Numba
 
 
+@public
 def device_count(backend: str | None = None) -> int:
     """How many devices there are in all processes; as jax.device_count.
 
@@ -72,6 +78,7 @@ def device_count(backend: str | None = None) -> int:
     return process_count() if RUN else local_device_count(backend)
 
 
+@public
 def devices(backend: str | None = None) -> list[Device]:
     """The devices of all processes, in the order of their numbers; as jax.devices.
 
@@ -79,3 +86,14 @@ def devices(backend: str | None = None) -> list[Device]:
     """
     platform = platform_of(backend)
     return [Device(k, k if RUN else 0, platform) for k in range(device_count(backend))]
+
+
+def are_gpus(devices: Sequence[Any] | None) -> bool:
+    """Whether devices that pmap is given are GPUs: those of devices("gpu"), or CuPy's."""
+    return bool(devices) and all(getattr(d, "platform", None) == "gpu" or type(d).__module__.startswith("cupy")
+                                 for d in devices)
+
+
+def is_on_gpu(leaf: Any) -> bool:
+    """Whether a leaf of the arguments is an array of a GPU."""
+    return hasattr(leaf, "__cuda_array_interface__")

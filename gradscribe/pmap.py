@@ -3,13 +3,14 @@
 import contextlib
 import functools
 import hashlib
+import importlib
 import os
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
-from gradscribe import gpus, machine
+from gradscribe import machine
 from gradscribe.api import _base, _dummy, _plain
 from gradscribe.ast_transform.mapping import OnDevices, Vmap
 from gradscribe.ast_transform.passes.values import Derived
@@ -17,7 +18,7 @@ from gradscribe.ast_transform.source.diagnose import KindError
 from gradscribe.entry import OTHER, entry_for
 from gradscribe.frames import public
 from gradscribe.jit import CHOSEN, ENTRIES, Jitted, OnDevice, standing_for
-from gradscribe.runtime import device, groups, teams
+from gradscribe.runtime import groups, teams
 from gradscribe.steps import step_of
 from gradscribe.threads import one_thread_each
 from gradscribe.transformed import Transformed
@@ -29,6 +30,11 @@ NAMELESS = "devices"                    # the axis of a pmap that gives it no na
 def deadline() -> float | None:
     """Seconds that a device waits for the others: GRADSCRIBE_DEADLINE, 300 where it is not set; 0 is for ever."""
     return float(os.environ.get("GRADSCRIBE_DEADLINE", "300")) or None
+
+
+def gpus() -> Any:
+    """The module of that name: only who uses GPUs waits for its import, and for SciPy's and Numba's."""
+    return importlib.import_module("gradscribe.gpus")
 
 
 @public
@@ -127,7 +133,7 @@ class Pmapped(Transformed):
             return self.on_ranks(leaves, structure, places, size, by_gpus)
         parts = [tree_unflatten(structure, part_of(leaves, places, rank)) for rank in range(size)]
         if by_gpus:
-            return self.on_gpus(parts, gpus.numbers_of(self.devices, size))
+            return self.on_gpus(parts, gpus().numbers_of(self.devices, size))
         program = self.program(size)
         results = self.on_threads(program, parts, size)
         if len(self._steps) < ENTRIES:
@@ -176,7 +182,7 @@ class Pmapped(Transformed):
         for n, (leaf, axis) in enumerate(zip(leaves, places)):
             if axis is None:
                 continue
-            leaf = leaves[n] = gpus.as_array(leaf)
+            leaf = leaves[n] = gpus().as_array(leaf) if machine.is_on_gpu(leaf) else np.asarray(leaf)
             if not -leaf.ndim <= axis < leaf.ndim:
                 raise KindError(f"in_axes maps axis {axis} of an array of shape {leaf.shape}", None,
                                 "Give an axis that it has, or None for what is the same on all devices.")
@@ -198,12 +204,12 @@ class Pmapped(Transformed):
     def takes_gpus(self, leaves):
         """Whether GPUs are asked for, by name or by arrays that are on one."""
         if self.backend is None:
-            return gpus.named(self.devices) or any(map(gpus.is_there, leaves))
+            return machine.are_gpus(self.devices) or any(map(machine.is_on_gpu, leaves))
         return self.backend in ("gpu", "cuda")
 
     def device_count(self, by_gpus=False):
         if by_gpus:
-            gpus.check()
+            gpus().check()
         return machine.device_count("gpu" if by_gpus else "cpu") if self.devices is None else len(self.devices)
 
     # running
@@ -226,10 +232,10 @@ class Pmapped(Transformed):
     def on_gpus(self, parts, numbers):
         """One thread for each; the results are laid on the first."""
         program = self.for_gpus(len(numbers))
-        with device.cp.cuda.Device(numbers[0]):
+        with gpus().device.cp.cuda.Device(numbers[0]):
             shown(program, *parts[0])   # compiled once, before all begin
-        results = gpus.side_by_side(self.name, program, parts, numbers, deadline())
-        return self.collected(results, gpus.stack(numbers[0]))
+        results = gpus().side_by_side(self.name, program, parts, numbers, deadline())
+        return self.collected(results, gpus().stack(numbers[0]))
 
     def shorten(self, program, args, kwargs, structure, places, size):
         """Arguments like these take the short way from now on, where a version has been called twice."""
@@ -280,15 +286,15 @@ class Pmapped(Transformed):
         args, kwargs = tree_unflatten(structure, part_of(leaves, places, rank))
         program = self.for_gpus(world.size) if by_gpus else self.program(world.size, overlap=world.size > 1)
         try:
-            with gpus.of_process(world, line) if by_gpus else contextlib.nullcontext(line) as group:
+            with gpus().of_process(world, line) if by_gpus else contextlib.nullcontext(line) as group:
                 if by_gpus:
-                    args, kwargs = gpus.moved((args, kwargs), group.device)
+                    args, kwargs = gpus().moved((args, kwargs), group.device)
                 version = shown(program, args, kwargs)
                 world.agree(line, f"{self.__name__}({spelled(args)}), text {hashed(version.text)}")
                 with groups.axes_bound({self.name: group}), groups.own_errors():
                     result = program(*args, **kwargs)
                 if by_gpus:
-                    world.wait(line, gpus.Stream(group), f"the end of {self.__name__}")
+                    world.wait(line, gpus().Stream(group), f"the end of {self.__name__}")
                 world.agree(line, f"the end of {self.__name__}")
         except BaseException as error:
             if not isinstance(error, groups.Lost):
@@ -296,9 +302,9 @@ class Pmapped(Transformed):
                 error.add_note(f"raised on rank {world.rank} of {world.size} of the axis {self.name!r}")
             raise
         if own:
-            return self.collected([result], gpus.stack(group.device) if by_gpus else np.stack)
+            return self.collected([result], gpus().stack(group.device) if by_gpus else np.stack)
         first, structure = tree_flatten(result)
-        found, xp = zip(first, axes_of(result, self.out_axes, "out_axes")), device.cp if by_gpus else np
+        found, xp = zip(first, axes_of(result, self.out_axes, "out_axes")), gpus().device.cp if by_gpus else np
         return tree_unflatten(structure, [
             leaf if axis is None else xp.moveaxis(group.gather(xp.asarray(leaf), "the results"), 0, axis)
             for leaf, axis in found])

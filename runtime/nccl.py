@@ -38,7 +38,7 @@ def library() -> Any:
     """CuPy's module of NCCL, None where there is none."""
     try:
         found = importlib.import_module("cupy.cuda.nccl")
-    except Exception:
+    except ImportError:
         return None
     return found if found.available else None
 

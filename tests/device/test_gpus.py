@@ -16,7 +16,8 @@ from gradscribe import gpus, lax, machine
 from gradscribe.runtime import device, groups, nccl, teams
 from gradscribe.tree_util import tree_leaves
 
-sys.path.append(str(Path(__file__).resolve().parents[1] / "oracle"))
+TESTS = Path(__file__).resolve().parents[1]
+sys.path.append(str(TESTS / "oracle"))
 
 from pmap_programs import PROGRAMS  # noqa: E402  those that are compared with JAX
 
@@ -448,6 +449,7 @@ def test_a_process_that_fails(there, monkeypatch):
 
 OVER_MPI = """
 import sys
+sys.path.insert(0, sys.argv[1])
 import numpy as np
 import gradscribe as gs
 from gradscribe import lax
@@ -488,6 +490,6 @@ def test_over_mpi(tmp_path):
     from mpi_runs import mpiexec
     script = tmp_path / "gpus.py"
     script.write_text(OVER_MPI)
-    code, said = mpiexec(2, script, tmp_path)
+    code, said = mpiexec(2, script, TESTS)
     assert code == 0, said
     assert all(f"ALL WELL ON {k}." in said for k in range(2)), said
