@@ -37,10 +37,13 @@ def f(x, a):
 
 Source: P. Briggs, K. Cooper, L. Torczon, Rematerialization, 1992.
 """
+import functools
+import math
 from typing import NamedTuple
 
 from gradscribe.codegen.loops.analysis import costs
 from gradscribe.codegen.loops.analysis.arrays import Arrays, is_entry
+from gradscribe.codegen.loops.analysis.ranges import Ranges
 from gradscribe.codegen.loops.contraction import check_lengths
 from gradscribe.codegen.loops.form import (
     Call,
@@ -52,7 +55,6 @@ from gradscribe.codegen.loops.form import (
     If,
     Length,
     Load,
-    Logic,
     Method,
     Name,
     Op,
@@ -84,9 +86,10 @@ def rematerialise(function: Function, machine: costs.Machine | None = None) -> s
     """
     machine = machine or costs.MACHINE
     arrays, above, done, found = Arrays(function), holders(function), {}, set()
+    ranges = functools.cache(lambda: Ranges(function))          # of whole numbers, which stay as they are
     own = sorted(arrays.own)
     for name in own:
-        if name in arrays.own and _computed_again(function, name, arrays, above, done, machine):
+        if name in arrays.own and _computed_again(function, name, arrays, above, done, machine, ranges):
             found.add(name)
     gone = [arrays.made[name] for name in own if name in found and name not in arrays.own]
     if gone:
@@ -114,7 +117,7 @@ def done_by(s: Statement) -> Done:
                 any(isinstance(i, Do) and not is_check(i) for i in every))
 
 
-def _computed_again(function, name, arrays, above, done, machine):
+def _computed_again(function, name, arrays, above, done, machine, ranges):
     """done: {statement: Done} of those of outer blocks that were looked at; what is computed again does not change it.
     """
     made, uses = arrays.made[name], arrays.uses[name]
@@ -138,11 +141,16 @@ def _computed_again(function, name, arrays, above, done, machine):
     if not later or None in tops or any(t not in block for t in tops):
         return False
     places = [block.index(t) for t in tops]
-    if min(places) <= first or any(map(compared, reads)) or not all(
-            _depth(u.statement, block[k], above) == len(indices) for u, k in zip(later, places)):
+    if min(places) <= first or any(map(compared, reads)):
         return False
+    readers = {}
+    for u, k in zip(later, places):
+        times = _passes_each(u.statement, block[k], made.shape, above, ranges)
+        if times is None:
+            return False
+        readers[block[k]] = max(readers.get(block[k], 0), times)
     if not _unchanged(store, indices, nest, block[first:max(places) + 1], arrays.own, above, done) or not _gains(
-            store, [block[k] for k in set(places)], nest, inside, machine):
+            store, readers, nest, inside, machine):
         return False
     value = as_held(store.value, made.dtype, function.types)
 
@@ -179,11 +187,27 @@ def _nest(store, indices, shape, above):
     return s if indices and len(set(indices)) == len(indices) else None
 
 
-def _depth(s, outer, above):
-    """The loops around a statement, up to one; none where a branch or a while is between."""
+def _passes_each(s, outer, shape, above, ranges):
+    """How many passes of the loops around a statement, up to one, there are for each entry of an array; None where that
+    is not known, where a branch or a while is between, and where loops are fewer than axes.
+    """
     found = (s, *around(s, above))
     path = found[:found.index(outer) + 1]
-    return None if any(isinstance(a, (If, While)) for a in path) else sum(isinstance(a, For) for a in path)
+    loops = [a for a in path if isinstance(a, For)]
+    if any(isinstance(a, (If, While)) for a in path) or len(loops) < len(shape):
+        return None
+    if len(loops) == len(shape):
+        return 1
+    more, less = [n.count for n in loops], []
+    for n in shape:
+        k = next((k for k, m in enumerate(more) if m is not None and ranges().equal(m, n, s)), None)
+        if k is None:
+            less.append(n)
+        else:
+            del more[k]
+    if not all(isinstance(n, Const) for n in (*more, *less)) or Const(0) in less:
+        return None
+    return math.prod(n.value for n in more) / math.prod(n.value for n in less)
 
 
 def compared(use):
@@ -214,14 +238,18 @@ def _before(store, indices, nest, arrays, above):
 
 
 def _gains(store, readers, nest, inside, machine):
-    """Whether computing it in the nests that read it takes less than writing and reading it."""
+    """Whether computing it in the nests that read it takes less than writing and reading it; readers: {nest: passes
+    for each entry}.
+    """
     arrays, again = operands(store.value)[0], costs.arithmetic(store.value, machine)
     read = machine.load * sum(len(arrays - entered(r)) for r in readers)
     loops = [s for s in statements([nest]) if isinstance(s, For)]
     alone = not inside and all(isinstance(s, For) or s is store for n in loops for s in n.block)
     kept = machine.store + machine.load * len(readers)
     first = machine.load * len(arrays) * alone + again * (not inside)
-    return again * len(readers) + read <= kept + first
+    more = sum(times * (costs.beside_memory(r.block, again, machine) if machine.hides else again)
+               for r, times in readers.items())
+    return more + read <= kept + first
 
 
 def entered(reader):
@@ -250,7 +278,7 @@ def may_be_repeated(value) -> bool:
         elif isinstance(n, Compare):            # of what is computed, it might come out otherwise
             if any(isinstance(m, Select) or isinstance(m, Op) and len(m.args) == 2 for m in n.items):
                 return False
-        elif isinstance(n, Call) and n.function not in FREE or isinstance(n, (Logic, Method, Length)):
+        elif isinstance(n, Call) and n.function not in FREE or isinstance(n, (Method, Length)):
             return False
         elif isinstance(n, Load) and not (isinstance(n.array, Name) and all(map(_plain_place, n.index))):
             return False

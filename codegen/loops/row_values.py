@@ -70,7 +70,6 @@ from gradscribe.codegen.loops.form import (
 )
 from gradscribe.codegen.loops.rematerialise import block_of, compared, done_by, entered, may_be_repeated, operands
 from gradscribe.codegen.loops.shapes import around, as_held, castable, replace_in, take_out
-from gradscribe.codegen.loops.types import type_of
 
 
 class Made(NamedTuple):
@@ -233,7 +232,7 @@ def _compute(function, chosen, arrays):
         e = rebuilt(e, new)
         return names[e.array.id] if isinstance(e, Load) and isinstance(e.array, Name) and e.array.id in names else e
     loops = {r: _needed(chosen, r) for m in chosen.values() for r in (*m.readers, m.loop)}
-    values = {n: new(held(m.store.value, m.array.dtype, function.types)) for n, m in chosen.items()}
+    values = {n: new(as_held(m.store.value, m.array.dtype, function.types)) for n, m in chosen.items()}
     for loop in loops:
         for s in statements(loop.block):
             if not any(s is m.store for m in chosen.values()):
@@ -246,11 +245,6 @@ def _compute(function, chosen, arrays):
     for n, m in chosen.items():
         function.types[n] = Type(function.types[n].dtype, 0)
         take_out(arrays.blocks[m.array], m.array)
-
-
-def held(value: Expr, dtype: str, types: dict) -> Expr:
-    """A value as an array of that dtype holds it."""
-    return value if type_of(value, types).dtype == dtype else as_held(value, dtype, types)
 
 
 def at_index(value: Expr, old: str, new: str) -> Expr:

@@ -23,11 +23,12 @@ from gradscribe.codegen.loops.form import (
     statements,
     walk,
 )
-from gradscribe.codegen.loops.types import DTYPES, is_double
+from gradscribe.codegen.loops.types import DTYPES, is_double, type_of
 
 CASTS = frozenset(DTYPES)
 LITERALS = {"complex", "float", "int"} | {f"np.{n}" for n in CASTS}
-KEPT = ("float64", "int64", "complex128")       # dtypes that a sum of two keeps, as Numba has it
+KEPT = ("float64", "int64", "complex128")       # dtypes that a sum keeps whatever is added, as Numba has it
+SINGLE = ("float32", "complex64")               # and where what is added is of the same
 
 
 def is_counted(s: Statement) -> bool:
@@ -59,7 +60,7 @@ def castable(made: Alloc) -> bool:
 
 def as_held(value: Expr, dtype: str, types: dict) -> Expr:
     """A value as an array of that dtype holds it."""
-    if dtype == "bool_" or isinstance(value, Call) and value.function.rpartition(".")[::2] == ("np", dtype):
+    if dtype == "bool_" or type_of(value, types).dtype == dtype != "float64":
         return value
     if dtype == "float64":
         if is_double(value, types):
@@ -79,7 +80,7 @@ def as_number(s: Store, name: str, dtype: str, types: dict) -> Statement:
     """A store into an array that has become a number."""
     if s.op is None:
         return Let(name, as_held(s.value, dtype, types), s.origin)
-    if dtype in KEPT:
+    if dtype in KEPT or dtype in SINGLE and type_of(s.value, types).dtype == dtype:
         return Update(name, s.op, s.value, s.origin)
     return Let(name, added_in_full(name, s, dtype, types), s.origin)
 

@@ -25,6 +25,7 @@ from gradscribe.codegen.loops.form import (
     Compare,
     Const,
     Expr,
+    Let,
     Load,
     Logic,
     Method,
@@ -44,6 +45,7 @@ from gradscribe.runtime import vmath
 class Machine(NamedTuple):
     """Nanoseconds: of an addition, product, comparison or choice; of a division; of a root; of an entry of 8 bytes
     that is read or written, in the second level of the cache; of a call that is not written out; of waking threads.
+    hides: arithmetic goes on while memory is waited for, as where there are many threads.
     """
     operation: float = 0.025
     division: float = 0.13
@@ -52,6 +54,7 @@ class Machine(NamedTuple):
     store: float = 0.25
     call: float = 60.0
     threads: float = 26000.0
+    hides: bool = False
 
 
 MACHINE = Machine()
@@ -136,3 +139,14 @@ def of_pass(block: list) -> float:
             if not (isinstance(s, Store) and e is s.entry):
                 total += arithmetic(e) + MACHINE.load * sum(isinstance(n, Load) for n in walk(e))
     return total
+
+
+def beside_memory(block: list, more: float, machine: Machine) -> float:
+    """What some more arithmetic adds to a pass that takes as long as its memory or its arithmetic, the longer of both.
+
+    Source: S. Williams, A. Waterman, D. Patterson, Roofline, 2009.
+    """
+    every = [s for s in statements(block) if isinstance(s, (Store, Update, Let))]
+    computed = sum(arithmetic(e, machine) for s in every for e in expressions(s))
+    moved = sum(machine.store * isinstance(s, Store) for s in every)
+    return max(moved, computed + more) - max(moved, computed)

@@ -298,8 +298,10 @@ def rename(s: Statement, names: dict) -> None:
 
 
 def copy_of(function: Function) -> Function:
-    return Function(function.name, function.params, dict(function.types), list(map(copied, function.block)),
-                    function.filled)
+    """With the types of the names that are left."""
+    left = all_names(function)
+    return Function(function.name, function.params, {n: t for n, t in function.types.items() if n in left},
+                    list(map(copied, function.block)), function.filled)
 
 
 class Writer:

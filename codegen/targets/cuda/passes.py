@@ -42,11 +42,13 @@ from gradscribe.codegen.loops.accumulate import accumulate
 from gradscribe.codegen.loops.analysis.arrays import Arrays
 from gradscribe.codegen.loops.analysis.costs import Machine
 from gradscribe.codegen.loops.analysis.parallelism import Order
+from gradscribe.codegen.loops.bounds import without_checks
 from gradscribe.codegen.loops.contraction import contract
 from gradscribe.codegen.loops.direction import counts_down, upward
 from gradscribe.codegen.loops.flat_lists import flatten_lists
 from gradscribe.codegen.loops.form import For, Function, statements
 from gradscribe.codegen.loops.fusion import Fusion
+from gradscribe.codegen.loops.piecewise import in_one_step, write_out_tables
 from gradscribe.codegen.loops.rematerialise import rematerialise
 from gradscribe.codegen.loops.row_values import compute_in_each_loop
 from gradscribe.codegen.loops.scalar_replacement import replace_short_arrays
@@ -56,7 +58,7 @@ from gradscribe.codegen.loops.view_elimination import eliminate_views, fill_in_p
 
 # picoseconds of an H200 for an entry in single precision: 4.8e12 bytes a second, 31e12 instructions of a lane, of which
 # a division and a root are ten; NVIDIA H200 data sheet, CUDA C++ Programming Guide (throughput of instructions)
-DEVICE = Machine(operation=0.032, division=0.32, root=0.32, load=0.83, store=0.83, call=5.0)
+DEVICE = Machine(operation=0.032, division=0.32, root=0.32, load=0.83, store=0.83, call=5.0, hides=True)
 
 
 def for_threads(function: Function) -> None:
@@ -67,6 +69,9 @@ def for_threads(function: Function) -> None:
     flatten_lists(function)
     replace_short_arrays(function, in_passes=True)
     fill_in_place(function)
+    if write_out_tables(function):
+        without_checks(function)
+    in_one_step(function)
     upward(function, Arrays(function).own)
     upward_where_added(function)
     joined = Joined(function)
