@@ -78,8 +78,10 @@ from gradscribe.codegen.loops.form import (
     all_names,
     change,
     names_in,
+    names_of,
     rebuilt,
     renamed,
+    set_by,
     statements,
     unused,
     walk,
@@ -214,7 +216,7 @@ class Steps(NamedTuple):
 
 def in_one_step(function: Function) -> None:
     """Changes a function in place."""
-    arrays, done = Arrays(function), set()
+    arrays, done, again = Arrays(function), set(), set()
     while True:
         found = next((s for name in sorted(arrays.own - done) if (s := steps_of(name, arrays, function))), None)
         if found is None:
@@ -224,7 +226,7 @@ def in_one_step(function: Function) -> None:
         if found.nest.store.op is None:
             new = with_border(found, function)
         else:
-            new = reader_gathers(found, arrays, function) or gathered(found, function)
+            new = reader_gathers(found, arrays, function, again) or gathered(found, function)
         if new is None:
             continue
         tops = [s for s in (found.fill, found.nest.top) if s is not None and s is not new.instead]
@@ -453,8 +455,10 @@ def gathered(steps, function):
         own, [*block, Store(entry, Name(name), None, steps.nest.store.origin)], steps.nest.store.origin))
 
 
-def reader_gathers(steps, arrays, function):
-    """The nest that reads entries, each at most once, with what gathers them in it; None where there is none."""
+def reader_gathers(steps, arrays, function, again):
+    """The nest that reads entries, each at most once, with what gathers them in it; None where there is none; again:
+    names of numbers that such nests have for themselves, which may have several.
+    """
     made, nest = steps.made, steps.nest
     reads = [u for u in arrays.uses[made.name] if not u.stored]
     block = arrays.blocks[nest.top]
@@ -472,10 +476,12 @@ def reader_gathers(steps, arrays, function):
     if not between.known or operands & (between.sets | between.writes.keys()) or foreign and not operands - \
             nest.lengths.keys() <= arrays.own:
         return None
-    taken = all_names(function)
+    taken = all_names(function) - again | {
+        n for s in statements([nest.top, reader.top]) for n in (*names_of(s), *set_by(s))}
     new = {i: unused(f"{i}_", taken) for i in sorted(nest.lengths.keys() & reader.lengths.keys())}
     apart = renamed_nest(nest, new)
     function.types |= {j: Type("int64", 0) for j in new.values()}
+    again |= set(new.values())
     inside = steps._replace(nest=apart, places=[Linear(p.const, {new.get(i, i): c for i, c in p.terms.items()})
                                                 for p in steps.places])
     found = gather_of(inside, function, at, reader.lengths)

@@ -149,7 +149,7 @@ def _computed_again(function, name, arrays, above, done, machine, ranges):
         if times is None:
             return False
         readers[block[k]] = max(readers.get(block[k], 0), times)
-    if not _unchanged(store, indices, nest, block[first:max(places) + 1], arrays.own, above, done) or not _gains(
+    if not _unchanged(store, indices, nest, block[first:max(places) + 1], arrays, above, done) or not _gains(
             store, readers, nest, inside, machine):
         return False
     value = as_held(store.value, made.dtype, function.types)
@@ -214,15 +214,16 @@ def compared(use):
     return any(isinstance(e, Compare) or isinstance(e, Call) and e.function in ORDERED for e in use.around)
 
 
-def _unchanged(store, indices, nest, block, own, above, done):
-    """Whether what the value is made of is the same where it is read."""
+def _unchanged(store, indices, nest, block, known, above, done):
+    """Whether what the value is made of is the same where it is read; known: Arrays."""
     arrays, numbers = operands(store.value)
-    made_of, foreign = arrays | numbers - set(indices), bool(arrays - own)
+    made_of, foreign = arrays | numbers - set(indices), arrays - known.own
+    apart = known.alone if foreign <= known.given else known.own        # of other memory than what is foreign
     for s in block:
         if s not in done:
             done[s] = done_by(s)
         sets, stores, nameless, acts = done[s]
-        if acts or not made_of.isdisjoint(sets) or foreign and (nameless or not stores <= own):
+        if acts or not made_of.isdisjoint(sets) or foreign and (nameless or not stores <= apart):
             return False
         if not arrays.isdisjoint(stores) and not (s is nest and _before(store, indices, nest, arrays, above)):
             return False

@@ -149,7 +149,8 @@ def given_out(around: tuple, s: Statement) -> bool:
 class Arrays:
     """made: {name: what makes it}, of the arrays that the function makes; again: those made twice; own: those known by
     one name only; uses: {name: the uses of an array that is made}; entered: {array: how often an entry of it is set};
-    views: names of arrays by which something may be written otherwise than by entry.
+    views: names of arrays by which something may be written otherwise than by entry; alone: arrays whose name always
+    means what the function made, other names may as well; given: parameters whose names always mean what was given.
     """
 
     def __init__(self, function: Function):
@@ -173,7 +174,9 @@ class Arrays:
             if not shares_nothing(use, function.types.get(use.name, UNKNOWN).rank):
                 self.views.add(use.name)
         shown = {name for name, uses in self.uses.items() for use in uses if not self.plain(use)}
-        self.own = self.made.keys() - other - self.again - shown
+        self.alone = self.made.keys() - other - self.again
+        self.own = self.alone - shown
+        self.given = set(function.params) - other - self.made.keys()
 
     def forget(self, changed: list) -> None:
         """Forgets the uses in statements that a pass is about to change or has taken out."""

@@ -98,20 +98,23 @@ class Order:
     def fresh(self, loop):
         """Arrays that were made above a loop, and have no other name yet when it begins."""
         if loop not in self.new:
-            block = self.blocks.get(loop, [])
             found: set = set()
-            for s in block[:block.index(loop)] if block else ():
-                found -= {n for i in statements([s]) for n in set_by(i)}
+            for s in self.blocks.get(loop, [loop]):         # of all loops of the block at once
+                every = list(statements([s]))
+                if isinstance(s, For):
+                    self.new[s] = set(found)
+                found -= {n for i in every for n in set_by(i)}
                 if isinstance(s, Alloc):
                     found.add(s.name)
                 elif not isinstance(s, For):
-                    found -= {n for i in statements([s]) for e in expressions(i) for n in whole_in(e)}
-            self.new[loop] = found
+                    found -= {n for i in every for e in expressions(i) for n in whole_in(e)}
         return self.new[loop]
 
     def entries(self, loop: For, at: For | None = None) -> set | None:
         """The arrays to whose entries several passes add; None where passes want each other's entries otherwise."""
-        body = Effects(loop.block, branches=True, asks=SHOWN)
+        return self.entries_of(loop, at, Effects(loop.block, branches=True, asks=SHOWN))
+
+    def entries_of(self, loop, at, body):
         if not body.known or loop.index in body.sets or body.writes.keys() & body.whole or not all(
                 is_of_numbers(e.function) for s in statements(loop.block) for whole in expressions(s)
                 for e in walk(whole) if isinstance(e, Call)):
@@ -166,7 +169,8 @@ class Order:
 
         whole: the loops as they stand, where this one is not among them.
         """
-        atomic, body = self.entries(loop, whole), Effects(loop.block, branches=True, asks=SHOWN)
+        body = Effects(loop.block, branches=True, asks=SHOWN)
+        atomic = self.entries_of(loop, whole, body)
         if atomic is None or any(isinstance(s, Alloc) for s in statements(loop.block)) or leaves(loop.block):
             return None
         inner, numbers = indices_in(loop) - {loop.index}, {}
