@@ -41,6 +41,7 @@ from gradscribe.codegen.loops.invariant_nests import hoist_nests
 from gradscribe.codegen.loops.invariants import move_invariants
 from gradscribe.codegen.loops.layout import lay_out
 from gradscribe.codegen.loops.matrix_products import find_products
+from gradscribe.codegen.loops.piecewise import write_out_tables
 from gradscribe.codegen.loops.powers import reduce_powers
 from gradscribe.codegen.loops.products import place_products
 from gradscribe.codegen.loops.reciprocals import reciprocals
@@ -94,6 +95,8 @@ def for_cpu(function: Function, parallel: bool = False, any_order: bool = True,
     propagate_copies(function)
     simplify(function)
     looked_at(function)
+    if write_out_tables(function):
+        without_checks(function)
     split(function)
     replace_short_arrays(function)
     fill_in_place(function)

@@ -39,14 +39,14 @@ def dilated_length(length: int, dilation: int) -> int:
 
 
 def count_of(length: int, size: int, stride: int) -> int:
-    """How many windows of a size fit into an axis.
+    """How many windows of a size fit into an axis; none of one that is longer.
 
     >>> count_of(7, 3, 2)
     3
     """
     if stride == 1:
-        return length - size + 1
-    return (length - size) // stride + 1
+        return max(length - size + 1, 0)
+    return max((length - size) // stride + 1, 0)
 
 
 def window(i: int, dilation: int, count: int, stride: int) -> slice:

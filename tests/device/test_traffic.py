@@ -28,6 +28,20 @@ def test_bytes_and_launches(name):
     assert len(moved.kernels) == COUNTED[name]
 
 
+@pytest.mark.slow
+def test_images():
+    """Windows are written out for the library's products, five times what is least; nothing else is."""
+    pytest.importorskip("numba_cuda")
+    from device import traffic
+    program = PROGRAMS["images, batch 128"]
+    args = program.make(np.random.default_rng(0), program.sizes[0])
+    compiled = gs.jit(program.function, target="cuda")
+    moved = traffic.moved(compiled, args)
+    assert moved.bytes <= 5.4 * program.least(*args)
+    assert (len(moved.kernels), len(moved.libraries)) == (36, 38)
+    assert compiled.lowered.count("@cuda.jit") == 29 and "atomic" not in compiled.lowered
+
+
 def size_of(value):
     return sum(map(size_of, value)) if isinstance(value, (list, tuple)) else value.nbytes
 

@@ -44,6 +44,7 @@ from gradscribe.codegen.loops.analysis.costs import Machine
 from gradscribe.codegen.loops.analysis.parallelism import Order
 from gradscribe.codegen.loops.bounds import without_checks
 from gradscribe.codegen.loops.contraction import contract
+from gradscribe.codegen.loops.copies import propagate_copies
 from gradscribe.codegen.loops.direction import counts_down, upward
 from gradscribe.codegen.loops.flat_lists import flatten_lists
 from gradscribe.codegen.loops.form import For, Function, statements
@@ -64,7 +65,9 @@ DEVICE = Machine(operation=0.032, division=0.32, root=0.32, load=0.83, store=0.8
 def for_threads(function: Function) -> None:
     """The passes over a function's loops for a device.  Changes it in place."""
     named_apart(function)
+    propagate_copies(function)
     eliminate_views(function)
+    propagate_copies(function)
     accumulate(function)
     flatten_lists(function)
     replace_short_arrays(function, in_passes=True)

@@ -7,15 +7,15 @@ from gradscribe.runtime.device import cp, cuda, exp_32, log_32, np, one_block, t
 def value_and_grad_black_scholes_1(s, k, dk, t_2, sum_z):
     sum_1 = np.float32(0.0)
     for i in range(5):
-        z = np.float32(s[i] / k[i])
-        d = np.float32((log_32(z) + np.float32(0.5)) / np.float32(0.3))
-        exp_z = np.float32(exp_32(-d))
-        z_1 = np.float32(np.float32(1.0) + exp_z)
-        z_2 = np.float32(np.float32(1.0) / z_1)
-        tanh_d = np.float32(tanh_32(d))
+        z = s[i] / k[i]
+        d = (log_32(z) + np.float32(0.5)) / np.float32(0.3)
+        exp_z = exp_32(-d)
+        z_1 = np.float32(1.0) + exp_z
+        z_2 = np.float32(1.0) / z_1
+        tanh_d = tanh_32(d)
         sum_1 += s[i] * z_2 - k[i] * tanh_d
-        dd = np.float32(s[i] * (z_2 / z_1) * exp_z - k[i] * (np.float32(1.0) - tanh_d * tanh_d))
-        z_3 = np.float32(np.float32(3.3333333333333335) * dd / z / k[i])
+        dd = s[i] * (z_2 / z_1) * exp_z - k[i] * (np.float32(1.0) - tanh_d * tanh_d)
+        z_3 = np.float32(3.3333333333333335) * dd / z / k[i]
         dk[i] = -(z_3 * z) - tanh_d
         t_2[i] = z_3 + z_2
     sum_z[0] = sum_1
