@@ -54,6 +54,7 @@ from gradscribe.codegen.loops.form import (
     Function,
     If,
     Length,
+    Let,
     Load,
     Method,
     Name,
@@ -67,6 +68,7 @@ from gradscribe.codegen.loops.form import (
     expressions,
     holders,
     names_in,
+    names_read,
     rebuilt,
     renamed,
     set_by,
@@ -80,16 +82,18 @@ ORDERED = {"ranked", "ranked_low", "ranked32", "ranked_low32", "max", "min", "ma
 FREE = {"float", "abs", "complex", *(f"np.{n}" for n in ("float64", "float32", "float16", "complex128", "complex64"))}
 
 
-def rematerialise(function: Function, machine: costs.Machine | None = None) -> set:
+def rematerialise(function: Function, machine: costs.Machine | None = None, repeated: bool = False) -> set:
     """Changes a function in place; gives the arrays that later loops read no more; machine: what takes how long, that
-    of the cost model if none is given.
+    of the cost model if none is given; repeated: only those of which each entry is read in several passes, with whose
+    loops no fusion joins the one that makes them.
     """
     machine = machine or costs.MACHINE
     arrays, above, done, found = Arrays(function), holders(function), {}, set()
     ranges = functools.cache(lambda: Ranges(function))          # of whole numbers, which stay as they are
     own = sorted(arrays.own)
     for name in own:
-        if name in arrays.own and _computed_again(function, name, arrays, above, done, machine, ranges):
+        if name in arrays.own and _computed_again(
+                function, name, arrays, above, done, machine, ranges, repeated):
             found.add(name)
     gone = [arrays.made[name] for name in own if name in found and name not in arrays.own]
     if gone:
@@ -117,7 +121,7 @@ def done_by(s: Statement) -> Done:
                 any(isinstance(i, Do) and not is_check(i) for i in every))
 
 
-def _computed_again(function, name, arrays, above, done, machine, ranges):
+def _computed_again(function, name, arrays, above, done, machine, ranges, repeated):
     """done: {statement: Done} of those of outer blocks that were looked at; what is computed again does not change it.
     """
     made, uses = arrays.made[name], arrays.uses[name]
@@ -129,7 +133,10 @@ def _computed_again(function, name, arrays, above, done, machine, ranges):
         return False
     indices = [p.id if isinstance(p, Name) else None for p in store.entry.index]
     nest = _nest(store, indices, made.shape, above)
-    if nest is None or not may_be_repeated(store.value):
+    if nest is None:
+        return False
+    value, numbers = _written_out(store, block_of(store, function, above), arrays)
+    if not may_be_repeated(value):
         return False
     block = block_of(nest, function, above)
     first, within = block.index(nest), set(statements([nest]))
@@ -149,10 +156,12 @@ def _computed_again(function, name, arrays, above, done, machine, ranges):
         if times is None:
             return False
         readers[block[k]] = max(readers.get(block[k], 0), times)
-    if not _unchanged(store, indices, nest, block[first:max(places) + 1], arrays, above, done) or not _gains(
-            store, readers, nest, inside, machine):
+    if repeated and 1 in readers.values():
         return False
-    value = as_held(store.value, made.dtype, function.types)
+    if not _unchanged(store, value, indices, nest, block[first:max(places) + 1], arrays, above, done) or not _gains(
+            store, value, readers, nest, inside, machine):
+        return False
+    value = as_held(value, made.dtype, function.types)
 
     def new(e):
         e = rebuilt(e, new)
@@ -166,9 +175,31 @@ def _computed_again(function, name, arrays, above, done, machine, ranges):
         change(s, new)
     arrays.read(readers)
     if not inside:
+        within = block_of(store, function, above)
         _drop(function, store, above)
+        for s in numbers:
+            if s.name not in names_read(function.block):
+                arrays.forget([s])
+                take_out(within, s)
         arrays.own.discard(name)
     return True
+
+
+def _written_out(store, block, arrays):
+    """A value in which the numbers that the pass has computed for it are written out, and what sets these, the last
+    first: those that nothing else sets, of entries that are the same yet.
+    """
+    value, found = store.value, []
+    for k, s in reversed(list(enumerate(block[:block.index(store)]))):
+        if not isinstance(s, Let) or s.name not in names_in(value) or arrays.sets[s.name] != 1:
+            continue
+        entries = operands(s.value)[0]
+        if any(isinstance(t.array, Name) and t.array.id in entries for i in statements(block[k + 1:block.index(store)])
+               for t in stored_by(i)):
+            break
+        value = renamed(value, {s.name: s.value})
+        found.append(s)
+    return value, found
 
 
 def block_of(s, function, above):
@@ -214,9 +245,9 @@ def compared(use):
     return any(isinstance(e, Compare) or isinstance(e, Call) and e.function in ORDERED for e in use.around)
 
 
-def _unchanged(store, indices, nest, block, known, above, done):
-    """Whether what the value is made of is the same where it is read; known: Arrays."""
-    arrays, numbers = operands(store.value)
+def _unchanged(store, value, indices, nest, block, known, above, done):
+    """Whether what a value is made of is the same where it is read; known: Arrays."""
+    arrays, numbers = operands(value)
     made_of, foreign = arrays | numbers - set(indices), arrays - known.own
     apart = known.alone if foreign <= known.given else known.own        # of other memory than what is foreign
     for s in block:
@@ -238,11 +269,11 @@ def _before(store, indices, nest, arrays, above):
                for s in order for t in stored_by(s) if isinstance(t.array, Name) and t.array.id in arrays)
 
 
-def _gains(store, readers, nest, inside, machine):
+def _gains(store, value, readers, nest, inside, machine):
     """Whether computing it in the nests that read it takes less than writing and reading it; readers: {nest: passes
     for each entry}.
     """
-    arrays, again = operands(store.value)[0], costs.arithmetic(store.value, machine)
+    arrays, again = operands(value)[0], costs.arithmetic(value, machine)
     read = machine.load * sum(len(arrays - entered(r)) for r in readers)
     loops = [s for s in statements([nest]) if isinstance(s, For)]
     alone = not inside and all(isinstance(s, For) or s is store for n in loops for s in n.block)

@@ -150,13 +150,16 @@ class Arrays:
     """made: {name: what makes it}, of the arrays that the function makes; again: those made twice; own: those known by
     one name only; uses: {name: the uses of an array that is made}; entered: {array: how often an entry of it is set};
     views: names of arrays by which something may be written otherwise than by entry; alone: arrays whose name always
-    means what the function made, other names may as well; given: parameters whose names always mean what was given.
+    means what the function made, other names may as well; given: parameters whose names always mean what was given;
+    sets: how many statements set a name.
     """
 
     def __init__(self, function: Function):
         self.blocks = {s: block for block in all_blocks(function) for s in block}
         self.made, self.again, self.entered, self.views, other, every = {}, set(), {}, set(), set(), []
+        self.sets: Counter = Counter()
         for s in statements(function.block):
+            self.sets.update(set_by(s))
             if isinstance(s, Alloc):
                 if s.name in self.made:
                     self.again.add(s.name)

@@ -56,6 +56,7 @@ from gradscribe.codegen.loops.scalar_replacement import replace_short_arrays
 from gradscribe.codegen.loops.shapes import is_counted
 from gradscribe.codegen.loops.versions import named_apart
 from gradscribe.codegen.loops.view_elimination import eliminate_views, fill_in_place
+from gradscribe.codegen.targets.cuda.placement import is_short
 
 # picoseconds of an H200 for an entry in single precision: 4.8e12 bytes a second, 31e12 instructions of a lane, of which
 # a division and a root are ten; NVIDIA H200 data sheet, CUDA C++ Programming Guide (throughput of instructions)
@@ -77,6 +78,8 @@ def for_threads(function: Function) -> None:
     in_one_step(function)
     upward(function, Arrays(function).own)
     upward_where_added(function)
+    while rematerialise(function, DEVICE, repeated=True):
+        pass
     joined = Joined(function)
     joined.run()
     if rematerialise(function, DEVICE):
@@ -102,6 +105,25 @@ def free_loops(function):
     return order, {loop: free for loop, free in found if free is not None}
 
 
+def as_wide(first: For, second: For) -> bool:
+    """Whether as many passes may be taken at once after two loops have become one: all but those of one loop in it,
+    which the threads of a block share (rows.py).
+    """
+    ranges = [[loop.range for loop in wide_loops(s, s is first)] for s in (first, second)]
+    common = next((k for k, (a, b) in enumerate(zip(*ranges)) if a != b), min(map(len, ranges)))
+    return common + 1 >= max(map(len, ranges))
+
+
+def wide_loops(loop: For, last: bool) -> list:
+    """A loop, and those in it with which others are joined next, without those in which one thread does all; last: the
+    last ones of their blocks, else the first.
+    """
+    found = [loop]
+    while is_counted(s := found[-1].block[-1 if last else 0]) and not is_short(s):
+        found.append(s)
+    return found
+
+
 class Joined(Fusion):
     def __init__(self, function):
         super().__init__(function)
@@ -124,7 +146,7 @@ class Joined(Fusion):
             return False
         if free[0] is None:
             return not any(s in self.free for s in statements([*first.block, *second.block]))
-        if free[0].atomic or free[1].atomic:
+        if free[0].atomic or free[1].atomic or not as_wide(first, second):
             return False
         one = For(first.index, first.range, [*first.block, *second.block])
         return self.order.entries(one) == set()
