@@ -18,6 +18,7 @@ user's place that it comes from, its `origin`.
 >>> Load(x, (i,)) == Load(Name("x"), (Name("i"),)), sorted(names_in(Op("+", (Load(x, (i,)), Const(1)))))
 (True, ['i', 'x'])
 """
+from collections.abc import Container
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -558,14 +559,20 @@ def all_names(function: Function) -> set:
     return {n for s in statements(function.block) for n in (*names_of(s), *set_by(s))} | set(function.params)
 
 
-def unused(name: str, taken: set) -> str:
-    """A name that is not taken, with underscores after it if it must; it is taken from now on.
+def free_name(name: str, taken: Container) -> str:
+    """A name that is not taken, with underscores after it if it must.
 
-    >>> unused("x", {"x", "x_"})
+    >>> free_name("x", {"x", "x_"})
     'x__'
     """
     while name in taken:
         name += "_"
+    return name
+
+
+def unused(name: str, taken: set) -> str:
+    """A name that is not taken; it is from now on."""
+    name = free_name(name, taken)
     taken.add(name)
     return name
 

@@ -22,6 +22,7 @@ from gradscribe.codegen.loops.form import (
     Unpack,
     Update,
     copied,
+    free_name,
     names_in,
     names_read,
     read_by,
@@ -32,7 +33,7 @@ from gradscribe.codegen.loops.form import (
 from gradscribe.codegen.loops.shapes import is_counted
 from gradscribe.codegen.targets.cuda.form import numbered, strided
 from gradscribe.codegen.targets.cuda.placement import Nest, Placement, is_short
-from gradscribe.codegen.targets.cuda.threads import ThreadCode, identity, other, places_of, product
+from gradscribe.codegen.targets.cuda.threads import ThreadCode, identity, places_of, product
 
 
 class Sum(NamedTuple):
@@ -132,7 +133,7 @@ class Columns:
 
     def rows(self, device: ThreadCode, taken: set) -> list:
         """The statements of the kernel that takes the rows."""
-        at, row, rows = self.place(taken), other("row", taken), other("rows", taken)
+        at, row, rows = self.place(taken), free_name("row", taken), free_name("rows", taken)
         out = [Unpack(node([at, row]), quoted("cuda.grid(2)")), Let(rows, numbered("gridsize", 1, 2))]
         out += [Let(s.name, identity("+", s.dtype)) for s in self.sums]
         inside = places_of(self.nest.loops, at) if len(self.nest.loops) > 1 else []
@@ -140,7 +141,7 @@ class Columns:
             inside += device.block([s for s in self.before if not self.begins(s)])
         block, place = device.block([self.to_part(copied(s)) for s in self.over[-1].block]), self.inner.index
         if len(self.over) > 1:
-            place = other("row_place", taken)
+            place = free_name("row_place", taken)
             block[:0] = places_of(self.over, place)
         inside += strided(place, node(row), self.length(), node(rows), block, self.inner.origin)
         out.append(If(quoted("{} < {}", at, self.count()), inside, []))
@@ -157,7 +158,7 @@ class Columns:
         return s
 
     def place(self, taken):
-        return self.nest.loops[0].index if len(self.nest.loops) == 1 else other("place", taken)
+        return self.nest.loops[0].index if len(self.nest.loops) == 1 else free_name("place", taken)
 
     def count(self) -> Expr:
         """The number of columns."""
@@ -171,7 +172,7 @@ class Columns:
 
     def together(self, device: ThreadCode, taken: set) -> list:
         """The statements of the kernel that puts parts together."""
-        at, k = self.place(taken), other("k", taken)
+        at, k = self.place(taken), free_name("k", taken)
         out = places_of(self.nest.loops, at) if len(self.nest.loops) > 1 else []
         out += device.block(self.before)
         loop = statement("for {} in range({}.shape[0]):", k, self.sums[0].parts)

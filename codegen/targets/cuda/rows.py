@@ -18,6 +18,7 @@ from gradscribe.codegen.loops.form import (
     Op,
     Store,
     Update,
+    free_name,
     names_of,
     names_read,
     read_by,
@@ -33,7 +34,6 @@ from gradscribe.codegen.targets.cuda.threads import (
     ThreadCode,
     identity,
     is_zero,
-    other,
     places_of,
     product,
 )
@@ -100,7 +100,7 @@ class Rows:
                     out.append(together())
         at = loops[0].index
         if len(loops) > 1:
-            at = other("place", taken)
+            at = free_name("place", taken)
             out[:0] = places_of(loops, at)
         return strided(at, quoted("cuda.blockIdx.x"), device.expression(self.count()), quoted("cuda.gridDim.x"), out,
                        loops[0].origin)
@@ -111,7 +111,7 @@ class Rows:
         for name, op in self.inner[loop].items():
             of_block = self.of_block(name, op)
             if op in "+*" and not (op == "+" and self.begins_with_zero(name, loop)):
-                before = other(f"{name}_before", self.types.keys())
+                before = free_name(f"{name}_before", self.types.keys())
                 out += [Let(before, Name(name)), Let(name, identity(op, self.types[name].dtype))]
                 of_block = Op(op, (Name(before), of_block))
             after.append(Let(name, of_block))

@@ -48,6 +48,8 @@ def f(x, n):
             at = min(at, i)
     return (y, at)
 """
+import functools
+
 import numpy as np
 
 from gradscribe.codegen.loops.analysis.dependence import indices_in
@@ -81,11 +83,12 @@ from gradscribe.codegen.loops.form import (
     renamed,
     set_in,
     statements,
+    unused,
 )
 from gradscribe.codegen.loops.lists import is_range
 from gradscribe.codegen.targets.cuda.form import call
 from gradscribe.codegen.targets.cuda.placement import Placement, is_short
-from gradscribe.codegen.targets.cuda.threads import fresh_names, identity, is_zero
+from gradscribe.codegen.targets.cuda.threads import identity, is_zero
 
 RUNNING = {"+": "running_sum", "*": "running_product"}
 RANKS = {"float64": ("{}", "unranked"), "float32": ("{}32", "unranked32")}
@@ -101,7 +104,7 @@ class Scans:
     def __init__(self, function, private):
         self.function, self.types, self.placement = function, function.types, Placement(function, private)
         self.taken = all_names(function)
-        self.fresh = fresh_names(self.taken)
+        self.fresh = functools.partial(unused, taken=self.taken)
 
     def block(self, block):
         at = 0

@@ -37,6 +37,7 @@ def f(x, k):
 
 Where only a pass knows how often it adds, a first loop counts that and does nothing else.
 """
+import functools
 from typing import NamedTuple
 
 import numpy as np
@@ -64,12 +65,13 @@ from gradscribe.codegen.loops.form import (
     names_of,
     set_in,
     statements,
+    unused,
     walk,
 )
 from gradscribe.codegen.loops.lists import is_range
 from gradscribe.codegen.targets.cuda.placement import Placement
 from gradscribe.codegen.targets.cuda.scans import of_line
-from gradscribe.codegen.targets.cuda.threads import fresh_names, places_of, product
+from gradscribe.codegen.targets.cuda.threads import places_of, product
 
 BELOW = "Let the loop that adds set no array that it reads: what is added is counted first, by the same loop."
 NUMBER = Type("int64", 0)
@@ -92,7 +94,7 @@ def in_one_order(function: Function, private=()) -> None:
 class Segments:
     def __init__(self, function, private):
         self.function, self.types, self.placement = function, function.types, Placement(function, private)
-        self.fresh = fresh_names(all_names(function))
+        self.fresh = functools.partial(unused, taken=all_names(function))
 
     def of_block(self, block):
         out: list = []

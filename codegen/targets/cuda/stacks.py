@@ -46,11 +46,9 @@ from gradscribe.codegen.loops.form import (
     Call,
     Const,
     Do,
-    EmptyList,
     Function,
     If,
     Let,
-    ListOf,
     Method,
     Name,
     Type,
@@ -64,6 +62,7 @@ from gradscribe.codegen.loops.form import (
     rebuilt,
     statements,
 )
+from gradscribe.codegen.loops.lists import is_empty_list
 from gradscribe.codegen.loops.types import type_of
 
 ORDER = "bool", "int64", "float32", "float64"   # dtypes of numbers, the wider ones last
@@ -79,10 +78,10 @@ class Stacks:
     def __init__(self, function: Function, fresh):
         self.function, self.types = function, function.types
         every = list(statements(function.block))
-        made = [s.name for s in every if isinstance(s, Let) and is_empty_list(s.value)]
+        made = [s.name for s in every if is_empty_list(s)]
         of = {n: n for n in made}               # {list: the rows that it is the end of}
         again = {s.name for b, in_loop in blocks_in_loops(function.block) if in_loop for s in b
-                 if isinstance(s, Let) and is_empty_list(s.value)} | {n for n in made if made.count(n) > 1}
+                 if is_empty_list(s)} | {n for n in made if made.count(n) > 1}
         self.holds = {}                         # {list of lists: a list that it has got}
         for s in every:
             found = called(s, "append")
@@ -147,7 +146,7 @@ class Stacks:
     def statement(self, s):
         """What stands for a statement."""
         put, taken = called(s, "append"), called(s, "pop")
-        if isinstance(s, Let) and s.name in self.of and is_empty_list(s.value):
+        if is_empty_list(s) and s.name in self.of:
             made = [Let(self.size[s.name], Const(0))]
         elif put is not None and put.owner.id in self.of:
             rows, value = self.of[put.owner.id], put.args[0]
@@ -194,10 +193,6 @@ class Stacks:
 
     def most(self):
         return [statement("{} = max({0}, {})", entry(self.sizes[r], 0), top) for r, top in self.top.items()]
-
-
-def is_empty_list(e):
-    return isinstance(e, EmptyList) or isinstance(e, ListOf) and not e.items
 
 
 def called(s, name):

@@ -6,7 +6,7 @@ that what they read lies together; each thread takes a pass, and then the one th
 A sum goes over the passes of a thread, the threads of a block in pairs, and the blocks in order: it is the same from
 call to call, whatever the machine.
 """
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 
 from gradscribe.ast_transform.source.diagnose import TransformError
 from gradscribe.codegen.loops.analysis.effects import CHECKS
@@ -35,6 +35,7 @@ from gradscribe.codegen.loops.form import (
     change,
     copied,
     expressions,
+    free_name,
     names_in,
     rebuilt,
     statements,
@@ -203,7 +204,7 @@ def spread(nest: Nest, device: ThreadCode, taken: set) -> list:
     the third: a place there says which pass of each it is.
     """
     count = min(len(nest.loops), 3)
-    first, steps = ([other(n, taken) for n in names[count]] for names in (FIRST, STEPS))
+    first, steps = ([free_name(n, taken) for n in names[count]] for names in (FIRST, STEPS))
     head, where = [], [(node(a), node(b)) for a, b in zip(first, steps)]
     if count == 1:
         where = [(numbered("grid"), numbered("gridsize"))]
@@ -214,16 +215,10 @@ def spread(nest: Nest, device: ThreadCode, taken: set) -> list:
     for axis, n in enumerate(reversed(nest.loops[len(outer):])):
         block = strided(n.index, where[axis][0], device.expression(n.range[0]), where[axis][1], block, n.origin)
     if outer:
-        at = other("place", taken)
+        at = free_name("place", taken)
         block = places_of(outer, at) + block
         block = strided(at, where[2][0], device.expression(stops(nest)[0]), where[2][1], block, outer[0].origin)
     return head + block
-
-
-def other(name: str, taken: set) -> str:
-    while name in taken:
-        name += "_"
-    return name
 
 
 def product(lengths: list) -> Expr:
@@ -249,14 +244,5 @@ def stops(nest: Nest) -> list:
     """The lengths of the grid, outermost first."""
     lengths = [n.range[0] for n in nest.loops]
     return lengths if len(lengths) < 4 else [product(lengths[:-2]), *lengths[-2:]]
-
-
-def fresh_names(taken: set) -> Callable[[str], str]:
-    """What gives names that nothing has yet."""
-    def fresh(name):
-        made = other(name, taken)
-        taken.add(made)
-        return made
-    return fresh
 
 
