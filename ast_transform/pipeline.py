@@ -25,8 +25,8 @@ from gradscribe.ast_transform.passes.first_writes import first_writes, listed
 from gradscribe.ast_transform.passes.handed_on import handed_on
 from gradscribe.ast_transform.passes.inlining import calls_itself
 from gradscribe.ast_transform.passes.jvp import Forward
+from gradscribe.ast_transform.passes.nesting import renest
 from gradscribe.ast_transform.passes.own_indices import by_own_index
-from gradscribe.ast_transform.passes.renest import renest
 from gradscribe.ast_transform.passes.results import owned_results
 from gradscribe.ast_transform.passes.simplify import ask_latest, drop_dead, simplify
 from gradscribe.ast_transform.passes.specialise import Specialiser

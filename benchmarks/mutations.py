@@ -42,7 +42,7 @@ from gradscribe.ast_transform.core.memory import (
 )
 from gradscribe.ast_transform.core.operations import pop, pop_front, push, push_front, put, put_add
 from gradscribe.ast_transform.core.rule import OPERATIONS, RULES, STATIC
-from gradscribe.ast_transform.passes import facts
+from gradscribe.ast_transform.passes import types
 from gradscribe.ast_transform.passes.described import Unfit
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -319,7 +319,7 @@ def other_facts(fact):
 
 def infers(kind):
     def other(*args, **words):
-        found = facts.infer(*args, **words)
+        found = types.infer(*args, **words)
         return dict(other_facts(found)).get(kind, found)
     return other
 

@@ -27,7 +27,7 @@ try:
 except ImportError:                     # a system without locks on files
     fcntl = None
 
-from gradscribe.codegen import exact, internal_functions, primitives, region_forms, straight
+from gradscribe.codegen import exact, internal_functions, llvm_inline, numba_memory, primitives, region_forms
 from gradscribe.codegen.loops import allocation, decisions, outline, scalar_regions, trees, uniform
 from gradscribe.codegen.loops import types as loop_types
 from gradscribe.codegen.loops.analysis import equivalence
@@ -56,8 +56,8 @@ def stamp() -> str:
             binding.get_host_cpu_name(),
             binding.get_host_cpu_features().flatten(),
             *map(inspect.getsource, (
-                *RUNTIME, primitives, internal_functions, straight, region_forms, exact, allocation, decisions,
-                scalar_regions, equivalence, outline, trees, loop_types, uniform)),
+                *RUNTIME, primitives, internal_functions, llvm_inline, region_forms, exact, allocation, decisions,
+                numba_memory, scalar_regions, equivalence, outline, trees, loop_types, uniform)),
         ]
         _stamp.append("\n".join(parts))
     return _stamp[0]

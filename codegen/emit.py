@@ -52,10 +52,10 @@ from gradscribe.ast_transform.core.operations import (
     shape_of,
     unpacked,
 )
-from gradscribe.ast_transform.passes.coalesce import coalesce, summed_up
+from gradscribe.ast_transform.passes.coalescing import unset_values
 from gradscribe.ast_transform.passes.described import fact_of
-from gradscribe.ast_transform.passes.facts import nested
-from gradscribe.ast_transform.passes.kin import unset_values
+from gradscribe.ast_transform.passes.out_of_ssa import coalesce, summed_up
+from gradscribe.ast_transform.passes.types import nested
 from gradscribe.ast_transform.passes.verify import verified
 from gradscribe.ast_transform.source.trees import nodes
 from gradscribe.codegen.came_from import applies, origins, origins_in, parts_of

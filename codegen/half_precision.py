@@ -33,7 +33,7 @@ from gradscribe.codegen.loops.build import quoted
 from gradscribe.codegen.loops.half_storage import HALF, SINGLE, allocate_in_half, store_in_half
 from gradscribe.codegen.lowered import Core, Lazy, lazily
 from gradscribe.codegen.lowering import leaves
-from gradscribe.codegen.settled import is_view
+from gradscribe.codegen.phi_types import is_view
 
 DOUBLES = (np.dtype("float64"), np.dtype("complex128"))
 OF_DTYPE = {np.nextafter, np.spacing, np.frexp}         # their values hang on the dtype that numbers have

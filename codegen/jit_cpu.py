@@ -16,16 +16,17 @@ import numpy as np
 
 from gradscribe.ast_transform.core.form import Function, Var
 from gradscribe.ast_transform.core.kinds import Array, Stream, spell
-from gradscribe.ast_transform.passes.coalesce import RESERVED, coalesce
 from gradscribe.ast_transform.passes.described import describe
+from gradscribe.ast_transform.passes.out_of_ssa import RESERVED, coalesce
 from gradscribe.ast_transform.passes.verify import verified
 from gradscribe.ast_transform.requirements import place_of
 from gradscribe.ast_transform.source.diagnose import RuleError, TransformError
 from gradscribe.codegen import cache, foreign
-from gradscribe.codegen.collecting import CALLS, functions, numbered
+from gradscribe.codegen.collectives import CALLS, functions, numbered
 from gradscribe.codegen.exact import exact_functions
 from gradscribe.codegen.helpers import HELPERS, addressed, compiled_and_kept, helpers, leaves_unsaid
 from gradscribe.codegen.launching import Launcher, apart, can_launch
+from gradscribe.codegen.llvm_inline import STRAIGHT, straight
 from gradscribe.codegen.loops.allocation import on_stack
 from gradscribe.codegen.loops.analysis.undecided import undecided
 from gradscribe.codegen.loops.copies import propagate_copies
@@ -39,10 +40,9 @@ from gradscribe.codegen.loops.trees import from_tree, to_tree, with_types
 from gradscribe.codegen.loops.uniform import apart_functions, mark_shared, mark_uniform
 from gradscribe.codegen.lowered import UNCOMPILED, compiles
 from gradscribe.codegen.lowering import Lowering
+from gradscribe.codegen.phi_types import settle
 from gradscribe.codegen.primitives import in_place
 from gradscribe.codegen.region_forms import for_numba
-from gradscribe.codegen.settled import settle
-from gradscribe.codegen.straight import STRAIGHT, straight
 from gradscribe.runtime import compiled
 
 NOT_SPREAD = ("comprehension", "reduction", "inplace_binop", "setitem", "numpy", "stencil", "fusion")

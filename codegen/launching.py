@@ -16,7 +16,7 @@ from collections.abc import Callable, Sequence
 from contextlib import contextmanager
 
 from gradscribe.codegen import cache
-from gradscribe.codegen.collecting import MEETING
+from gradscribe.codegen.collectives import MEETING
 from gradscribe.codegen.helpers import addressed
 from gradscribe.codegen.meeting import (
     CALLER,

@@ -9,8 +9,8 @@ from gradscribe.codegen.loops import form as loops
 from gradscribe.codegen.loops.build import ZERO, entry, node, quoted
 from gradscribe.codegen.loops.form import names_in
 from gradscribe.codegen.lowered import ROW, Core, Lazy
+from gradscribe.codegen.phi_types import owned
 from gradscribe.codegen.scalar_forms import literal, truth
-from gradscribe.codegen.settled import owned
 
 
 class Loops(Core):

@@ -14,7 +14,7 @@ from gradscribe.ast_transform.core.form import Apply, Const, Pack, Var
 from gradscribe.ast_transform.core.kinds import Array, dtype_of, spell
 from gradscribe.ast_transform.core.operations import shape_of
 from gradscribe.ast_transform.core.rule import RULES, Table
-from gradscribe.ast_transform.passes import facts
+from gradscribe.ast_transform.passes import types
 from gradscribe.ast_transform.passes.anf import spelled
 from gradscribe.ast_transform.passes.described import constant_fact, is_array
 from gradscribe.ast_transform.source.diagnose import RuleError, ShapeError
@@ -173,18 +173,18 @@ class Core:
     def fact(self, node):
         """The fact of an operand or a nested operation."""
         if not isinstance(node, (Apply, Pack)):
-            return facts.fact_of(node)
+            return types.fact_of(node)
         known = self.facts.get(id(node))
         if known is None:
             try:
-                known = self.facts[id(node)] = (facts.nested(node, self.fact), node)
-            except facts.Unfit as error:
+                known = self.facts[id(node)] = (types.nested(node, self.fact), node)
+            except types.Unfit as error:
                 raise ShapeError(str(error), self.origin) from None
         return known[0]
 
     def stand_in(self, node):
         """An operand with a variable in the place of each expression."""
-        return facts.stand_in(node, self.fact)
+        return types.stand_in(node, self.fact)
 
     # lengths
 

@@ -35,8 +35,8 @@ from gradscribe.ast_transform.core.operations import (
     put,
     put_add,
 )
+from gradscribe.ast_transform.passes.coalescing import unset_values
 from gradscribe.ast_transform.passes.collectives import WRITTEN
-from gradscribe.ast_transform.passes.kin import unset_values
 from gradscribe.ast_transform.passes.results import Sources
 from gradscribe.ast_transform.source.diagnose import RuleError
 from gradscribe.codegen import (  # noqa: F401  (they fill the table of forms)
@@ -51,7 +51,7 @@ from gradscribe.codegen import (  # noqa: F401  (they fill the table of forms)
     product_forms,
     shape_forms,
 )
-from gradscribe.codegen.collecting import collective_statement, reductions, together
+from gradscribe.codegen.collectives import collective_statement, reductions, together
 from gradscribe.codegen.draw_forms import draw_statement
 from gradscribe.codegen.index_forms import write
 from gradscribe.codegen.loop_forms import Loops
@@ -60,8 +60,8 @@ from gradscribe.codegen.loops.build import joined, let, node, quoted
 from gradscribe.codegen.loops.form import change, names_in, names_of, rebuilt, renamed, set_by, statements
 from gradscribe.codegen.loops.trees import statement_of
 from gradscribe.codegen.lowered import LAZY, Lazy, lazily, shifted
+from gradscribe.codegen.phi_types import is_view
 from gradscribe.codegen.reporting import report_statement, reports
-from gradscribe.codegen.settled import is_view
 
 LAZY.wait_for("scipy.linalg", "gradscribe.codegen.solver_forms")
 

@@ -53,7 +53,7 @@ FULL = CLOSED - 1
 LONG = 20_000                           # microseconds that a thread sleeps in a meeting before it takes the long way
 SPINNING = 100e-6                       # seconds that one looks again and again: about what it takes to be woken
 CHUNK = 512                            # entries that are summed at a time, which stay in the cache
-TAKEN = 5                               # words of a table for an array, as collecting.py writes them
+TAKEN = 5                               # words of a table for an array, as collectives.py writes them
 MEET = "gradscribe.meet"
 
 

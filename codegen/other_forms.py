@@ -11,8 +11,8 @@ from gradscribe.codegen.array_forms import entrywise, reduce
 from gradscribe.codegen.index_forms import places
 from gradscribe.codegen.loops.build import ZERO, entry, joined, quoted
 from gradscribe.codegen.lowered import Lazy, lazily, shape
+from gradscribe.codegen.phi_types import owned
 from gradscribe.codegen.scalar_forms import FORMS, cast, literal, of_dtype
-from gradscribe.codegen.settled import owned
 from gradscribe.codegen.shape_forms import inserted
 from gradscribe.runtime.derivatives import stop_gradient
 

@@ -13,9 +13,9 @@ import numpy as np
 
 from gradscribe.ast_transform.core.kinds import promote
 from gradscribe.ast_transform.core.operations import both, either
+from gradscribe.codegen.llvm_inline import ELEMENTARY, in_single
 from gradscribe.codegen.loops.build import joined, node, quoted
 from gradscribe.codegen.loops.form import Attribute, Call, Const, Length, Load, Name
-from gradscribe.codegen.straight import ELEMENTARY, in_single
 
 FORMS = {}
 _WIDE = {np.dtype(t) for t in (np.int64, np.float64, np.complex128)}

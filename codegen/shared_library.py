@@ -17,11 +17,11 @@ import numpy as np
 from gradscribe.codegen.exact import exact_functions
 from gradscribe.codegen.helpers import HELPERS, helpers
 from gradscribe.codegen.jit_cpu import FAST, of_text
+from gradscribe.codegen.llvm_inline import STRAIGHT, straight
 from gradscribe.codegen.loops.allocation import on_stack
 from gradscribe.codegen.loops.decisions import mark_decisions
 from gradscribe.codegen.loops.trees import to_tree
 from gradscribe.codegen.primitives import in_place
-from gradscribe.codegen.straight import STRAIGHT, straight
 from gradscribe.runtime import compiled
 
 C_TYPES = {"float64": "double", "float32": "float", "int64": "int64_t", "int32": "int32_t", "int16": "int16_t",

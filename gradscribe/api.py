@@ -15,8 +15,8 @@ from gradscribe.ast_transform.requirements import place_of
 from gradscribe.ast_transform.source.diagnose import KindError
 from gradscribe.ast_transform.transforms import Grad, Jvp, Value, Vjp
 from gradscribe.frames import public
-from gradscribe.halves import LinearMap, called
 from gradscribe.kernels import adjoint_of_kernel
+from gradscribe.partial_eval import LinearMap, called
 from gradscribe.runtime.derivatives import stop_gradient as _stop
 from gradscribe.transformed import Transformed
 from gradscribe.tree_util import tree_leaves, tree_map

@@ -205,7 +205,7 @@ def site_of(function, names, options):
 
 def collected(x, what, shape, dtype, xp=np):
     """What a function over an axis gives, in an array of its own of the package xp; in code compiled for the processor
-    this is codegen/collecting.py's.
+    this is codegen/collectives.py's.
     """
     function, names, options = SITES[NUMBERS[what]]
     found = performed(function, xp.asarray(x), names, options)

@@ -52,7 +52,7 @@ from gradscribe.ast_transform.core.kinds import Array
 from gradscribe.ast_transform.core.operations import put_add
 from gradscribe.ast_transform.passes.dead_writes import own_write
 from gradscribe.ast_transform.passes.described import fact_of
-from gradscribe.ast_transform.passes.facts import item
+from gradscribe.ast_transform.passes.types import item
 
 
 def summed_in_numbers(function):

@@ -59,7 +59,7 @@ from gradscribe.ast_transform.core.form import (
     walk,
 )
 from gradscribe.ast_transform.core.kinds import Array
-from gradscribe.ast_transform.passes import facts
+from gradscribe.ast_transform.passes import types
 from gradscribe.ast_transform.passes.anf import describe
 from gradscribe.ast_transform.passes.views import axes_undone
 from gradscribe.ast_transform.rules.identities import IDENTITIES
@@ -463,7 +463,7 @@ class _Writer:
         return self.apply(operator.truediv, total, divisor)
 
     def apply(self, function, *args):
-        var = Var("t", facts.infer(function, args), TEMPORARY)
+        var = Var("t", types.infer(function, args), TEMPORARY)
         self.made.append(Let((var,), Apply(function, args), self.step.origin))
         return var
 
@@ -473,7 +473,7 @@ class _Writer:
         return self.apply(pattern.function, *(self.by_pattern(p, bound) for p in pattern.args))
 
     def mean(self, value):
-        var = Var("mean", facts.infer(np.mean, value.args, value.kwargs), TEMPORARY)
+        var = Var("mean", types.infer(np.mean, value.args, value.kwargs), TEMPORARY)
         self.made.append(Let((var,), Apply(np.mean, value.args, value.kwargs), self.step.origin))
         return var
 
@@ -631,7 +631,7 @@ def turned_products(function: Function) -> list:
                         side = turned(a)
                         if side is None:
                             value = Apply(step.value.function, (a,))
-                            side = Var(describe(value.function, value.args), facts.infer(value.function, value.args))
+                            side = Var(describe(value.function, value.args), types.infer(value.function, value.args))
                             out.append(Let((side,), value, step.origin))
                         sides.append(side)
                     made = Apply(inner.function, tuple(sides))
@@ -684,7 +684,7 @@ def axes_kept(function: Function) -> list:
                     step.value = kept
                 elif role(inner.value) in PRODUCTS | {"negation"} and len(arrays) == 1 and is_generated(inner) \
                         and axes_undone(index, source.fact.dims) is not None:
-                    fact = facts.item(arrays[0].fact, index)
+                    fact = types.item(arrays[0].fact, index)
                     moved = Var(arrays[0].hint, fact, TEMPORARY)
                     counts[moved] = 1
                     inner.targets, inner.value, (factors, whole) = (moved,), Apply(

@@ -16,7 +16,7 @@ import numpy as np
 from gradscribe.ast_transform.core.form import TEMPORARY, Apply, Const, Let, Var, is_application, operands
 from gradscribe.ast_transform.core.kinds import Array
 from gradscribe.ast_transform.core.operations import astype, shape_of
-from gradscribe.ast_transform.passes import facts
+from gradscribe.ast_transform.passes import types
 from gradscribe.ast_transform.passes.described import Unfit, fact_of
 from gradscribe.ast_transform.source.diagnose import OF_OBJECTS, LanguageError, ShapeError
 
@@ -75,7 +75,7 @@ class Builder:
         value = Apply(function, args, words)
         if fact is None:
             try:
-                fact = facts.infer(function, args, words)
+                fact = types.infer(function, args, words)
             except Unfit as error:
                 raise ShapeError(f"{spelled(function)}: {error}", self.origin, error.advice) from None
         self.follows(value, fact)
@@ -216,7 +216,7 @@ class Builder:
         """x[index]"""
         fact = fact_of(x)
         try:
-            found = facts.item(fact, index)
+            found = types.item(fact, index)
         except Unfit as error:
             raise ShapeError(f"indexing: {error}", self.origin, error.advice) from None
         except IndexError:

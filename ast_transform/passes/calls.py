@@ -24,14 +24,14 @@ from gradscribe.ast_transform.passes.anf import spelled
 from gradscribe.ast_transform.passes.applied import APPLIED, of_numba
 from gradscribe.ast_transform.passes.collectives import COLLECTIVE
 from gradscribe.ast_transform.passes.described import fact_of, is_of_a_library, unsaid
+from gradscribe.ast_transform.passes.dynamic_lists import KEPT
 from gradscribe.ast_transform.passes.filling import FILLING, IN_PLACE, UNKNOWN_METHODS
-from gradscribe.ast_transform.passes.growing import KEPT
 from gradscribe.ast_transform.passes.inlining import Inlining
 from gradscribe.ast_transform.passes.iteration import ITERATION
 from gradscribe.ast_transform.passes.iterators import IN_ORDER, made_late
 from gradscribe.ast_transform.passes.methods import CALLED_WITH_SHAPE, METHODS, OWN_METHODS
 from gradscribe.ast_transform.passes.objects import ASKED, Super, _filled, _nothing, _same
-from gradscribe.ast_transform.passes.parts import read_part
+from gradscribe.ast_transform.passes.rule_inlining import read_part
 from gradscribe.ast_transform.passes.ufuncs import OUTER, Ufuncs
 from gradscribe.ast_transform.passes.values import (
     Bound,

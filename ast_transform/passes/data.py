@@ -19,8 +19,8 @@ import numpy as np
 from gradscribe.ast_transform.core.form import Const, Var
 from gradscribe.ast_transform.core.kinds import Array
 from gradscribe.ast_transform.passes.anf import spelled
-from gradscribe.ast_transform.passes.columns import filled, is_row, leaves_of
 from gradscribe.ast_transform.passes.described import fact_of
+from gradscribe.ast_transform.passes.list_of_tuples import filled, is_row, leaves_of
 from gradscribe.ast_transform.passes.values import RangeValue, Struct, View
 from gradscribe.ast_transform.source.diagnose import LanguageError, ShapeError
 

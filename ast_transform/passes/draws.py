@@ -28,7 +28,7 @@ from gradscribe.ast_transform.core.draw import BITS, STREAMS, draw
 from gradscribe.ast_transform.core.form import Apply, Const, Pack, Var
 from gradscribe.ast_transform.core.kinds import UNIT, WEAK, Array, Length, Opaque, Sequence, Stream, unify, unknown
 from gradscribe.ast_transform.passes.described import Unfit, fact_of
-from gradscribe.ast_transform.passes.facts import broadcast
+from gradscribe.ast_transform.passes.types import broadcast
 from gradscribe.ast_transform.passes.values import Method, Struct
 from gradscribe.ast_transform.passes.views import is_array
 from gradscribe.ast_transform.source.diagnose import LanguageError, RuleError, ShapeError

@@ -28,7 +28,7 @@ from gradscribe.ast_transform.core.alias import aliased, parts_of, record_of
 from gradscribe.ast_transform.core.form import Apply, Let, Var, all_reads, blocks, operands
 from gradscribe.ast_transform.core.kinds import Array
 from gradscribe.ast_transform.core.operations import put_add
-from gradscribe.ast_transform.passes.facts import item
+from gradscribe.ast_transform.passes.types import item
 from gradscribe.ast_transform.passes.views import index_of, is_number, is_slice, joined
 
 

@@ -68,14 +68,14 @@ from gradscribe.ast_transform.passes.callees import (
     without_calls,
 )
 from gradscribe.ast_transform.passes.check import check_results
+from gradscribe.ast_transform.passes.coalescing import unset_values
 from gradscribe.ast_transform.passes.collectives import is_collective
 from gradscribe.ast_transform.passes.derive import CustomFunction
 from gradscribe.ast_transform.passes.derive import _leaves as leaves_of
 from gradscribe.ast_transform.passes.described import fact_of
 from gradscribe.ast_transform.passes.edits import Edit
-from gradscribe.ast_transform.passes.kin import unset_values
-from gradscribe.ast_transform.passes.parts import derivative_of, read_derivative
 from gradscribe.ast_transform.passes.reparametrise import reparametrised
+from gradscribe.ast_transform.passes.rule_inlining import derivative_of, read_derivative
 from gradscribe.ast_transform.passes.simplify import drop_dead
 from gradscribe.ast_transform.passes.symbolic import is_array, pair_of, without_zeros, zero_of
 from gradscribe.ast_transform.passes.tangents import Tangents

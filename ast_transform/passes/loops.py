@@ -43,7 +43,7 @@ from gradscribe.ast_transform.passes.carries import NotALoop, _loose, _undefined
 from gradscribe.ast_transform.passes.check import Broken
 from gradscribe.ast_transform.passes.described import fact_of
 from gradscribe.ast_transform.passes.flow import FEW, RAISED
-from gradscribe.ast_transform.passes.naturals import from_zero
+from gradscribe.ast_transform.passes.nonnegative import from_zero
 from gradscribe.ast_transform.passes.storage import Loop, NeedsPasses, NeedsStore, NotSetYet
 from gradscribe.ast_transform.passes.targets import (
     assigned,

@@ -58,7 +58,7 @@ from gradscribe.ast_transform.core.form import (
 )
 from gradscribe.ast_transform.core.kinds import Array
 from gradscribe.ast_transform.core.operations import put, run_length
-from gradscribe.ast_transform.passes.naturals import Naturals
+from gradscribe.ast_transform.passes.nonnegative import Naturals
 from gradscribe.ast_transform.passes.simplify import drop_dead
 
 UNUSED = 16                         # entries at the beginning that no pass uses, at most

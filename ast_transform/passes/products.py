@@ -34,7 +34,7 @@ import numpy as np
 from gradscribe.ast_transform.core.alias import parts_of, updates
 from gradscribe.ast_transform.core.form import TEMPORARY, Apply, Const, Let, Var, all_reads, operands, rebuilt, walk
 from gradscribe.ast_transform.core.kinds import Array
-from gradscribe.ast_transform.passes import facts
+from gradscribe.ast_transform.passes import types
 from gradscribe.ast_transform.passes.described import Unfit
 
 PRODUCTS = {operator.matmul, np.matmul, np.dot}
@@ -88,7 +88,7 @@ def divided_once(function):
 
 def _same_dtype(shared, factor, product):
     try:
-        return facts.infer(operator.mul, (shared.targets[0], factor), ()).dtype == product.targets[0].fact.dtype
+        return types.infer(operator.mul, (shared.targets[0], factor), ()).dtype == product.targets[0].fact.dtype
     except Unfit:
         return False
 

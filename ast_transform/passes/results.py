@@ -31,9 +31,9 @@ from gradscribe.ast_transform.core.form import (
 )
 from gradscribe.ast_transform.core.kinds import Array, Listed
 from gradscribe.ast_transform.core.memory import LOCKED, UPDATES
-from gradscribe.ast_transform.passes.coalesce import changes
 from gradscribe.ast_transform.passes.described import fact_of
 from gradscribe.ast_transform.passes.entries import is_cell
+from gradscribe.ast_transform.passes.out_of_ssa import changes
 
 
 class Sources:

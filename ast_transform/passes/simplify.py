@@ -72,7 +72,7 @@ from gradscribe.ast_transform.passes.algebra import (
     turned_products,
     without_zeros,
 )
-from gradscribe.ast_transform.passes.kin import unset_values
+from gradscribe.ast_transform.passes.coalescing import unset_values
 from gradscribe.ast_transform.passes.products import divided_once, numbers_to_rows, rows_first
 from gradscribe.ast_transform.passes.words import says
 

@@ -41,14 +41,14 @@ from gradscribe.ast_transform.passes.derive import Derive
 from gradscribe.ast_transform.passes.described import fact_of, is_array, no_array
 from gradscribe.ast_transform.passes.desugar import desugar, said
 from gradscribe.ast_transform.passes.draws import Draws
+from gradscribe.ast_transform.passes.dynamic_lists import Growing
 from gradscribe.ast_transform.passes.edits import Edits
 from gradscribe.ast_transform.passes.flow import RAISED, Flow, Raises, Returned
-from gradscribe.ast_transform.passes.growing import Growing
 from gradscribe.ast_transform.passes.inlining import ENDLESS
 from gradscribe.ast_transform.passes.iteration import Iteration
 from gradscribe.ast_transform.passes.loops import Loops
 from gradscribe.ast_transform.passes.methods import Methods
-from gradscribe.ast_transform.passes.naturals import Naturals
+from gradscribe.ast_transform.passes.nonnegative import Naturals
 from gradscribe.ast_transform.passes.objects import UNARY as OF_CLASS
 from gradscribe.ast_transform.passes.objects import Objects
 from gradscribe.ast_transform.passes.operands import Operands

@@ -14,7 +14,7 @@ from gradscribe.ast_transform.core.kinds import Array, Listed, Sequence
 from gradscribe.ast_transform.core.operations import put
 from gradscribe.ast_transform.passes.choices import Choices
 from gradscribe.ast_transform.passes.described import Unfit, fact_of
-from gradscribe.ast_transform.passes.facts import item
+from gradscribe.ast_transform.passes.types import item
 from gradscribe.ast_transform.passes.values import Conflict, FunctionValue, Grown, Held, Struct, held_by, hold
 from gradscribe.ast_transform.passes.views import (
     COPIED_FIRST,

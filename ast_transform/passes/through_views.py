@@ -58,8 +58,8 @@ from gradscribe.ast_transform.core.kinds import Array
 from gradscribe.ast_transform.core.memory import VIEW
 from gradscribe.ast_transform.core.operations import put, put_add, shape_of
 from gradscribe.ast_transform.passes.described import fact_of
-from gradscribe.ast_transform.passes.facts import sliced
-from gradscribe.ast_transform.passes.naturals import Naturals
+from gradscribe.ast_transform.passes.nonnegative import Naturals
+from gradscribe.ast_transform.passes.types import sliced
 from gradscribe.ast_transform.passes.values import as_python
 from gradscribe.ast_transform.passes.views import index_of, is_number, is_slice, is_whole
 

@@ -10,7 +10,7 @@ from gradscribe.ast_transform.core.kinds import Array, Sequence, same_dtype
 from gradscribe.ast_transform.core.rule import ARRAY, AS_GIVEN, SEQUENCE
 from gradscribe.ast_transform.passes.anf import spelled
 from gradscribe.ast_transform.passes.described import Unfit, fact_of
-from gradscribe.ast_transform.passes.facts import equal_lengths
+from gradscribe.ast_transform.passes.types import equal_lengths
 from gradscribe.ast_transform.passes.values import Grown, Part, RangeValue, Struct
 from gradscribe.ast_transform.source.diagnose import RuleError, ShapeError
 

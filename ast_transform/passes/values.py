@@ -134,7 +134,7 @@ class Walk:
     held: list = ()                 # the sources as they are now
     sources: tuple = ()             # (container, what must stay while it is walked over: keys, rest or all)
     reads: tuple = ()               # (frame, name, value): what its elements were made from, which Python makes later
-    lists: list = ()                # [mark, place, whether in order]: the lists that Python reads, see growing.py
+    lists: list = ()                # [mark, place, whether in order]: the lists that Python reads, see dynamic_lists.py
 
     def at(self, place, items):
         """What the pass of this place binds."""

@@ -7,7 +7,7 @@ values may show one array where they do on any.  A name that is set holds its ne
 place takes away every value that may show what has changed.  Each operand must be what its name holds where it is read.
 
 >>> from gradscribe.ast_transform.examples import form
->>> from gradscribe.ast_transform.passes.coalesce import coalesce
+>>> from gradscribe.ast_transform.passes.out_of_ssa import coalesce
 >>> f = form("def f(x):\\n    a = x * 1.0\\n    b = np.sin(a)\\n    a[1] = 2.0\\n    return a, b", np.ones(3))
 >>> naming = coalesce(f)
 >>> verify(f, naming)

@@ -17,7 +17,7 @@ from gradscribe.ast_transform.core.memory import ALIASES, CONTIGUOUS, FRESH, HOL
 from gradscribe.ast_transform.core.operations import put, put_add
 from gradscribe.ast_transform.core.rule import RULES
 from gradscribe.ast_transform.passes.described import fact_of
-from gradscribe.ast_transform.passes.parts import read_part
+from gradscribe.ast_transform.passes.rule_inlining import read_part
 from gradscribe.ast_transform.source.diagnose import LanguageError
 
 COPIED_FIRST = "Copy first, x = x.copy(), or index the array itself."

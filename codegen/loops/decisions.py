@@ -39,6 +39,7 @@ Source: M. Weiser, Program Slicing, 1984.
 """
 from typing import Any, NamedTuple
 
+from gradscribe.codegen.llvm_inline import in_single
 from gradscribe.codegen.loops import form
 from gradscribe.codegen.loops.analysis.arrays import uses_in
 from gradscribe.codegen.loops.analysis.effects import ELEMENTARY
@@ -72,7 +73,6 @@ from gradscribe.codegen.loops.form import (
     walk,
 )
 from gradscribe.codegen.loops.shapes import CASTS, around
-from gradscribe.codegen.straight import in_single
 
 ROUNDED = {"//", "%", ">>"}             # decisions that compute
 KEPT = {"+", "-", "*", "/", "neg"} | ROUNDED            # operations that fast mathematics changes

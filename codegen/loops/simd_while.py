@@ -63,6 +63,7 @@ to data dependence, 1983.
 """
 import functools
 
+from gradscribe.codegen.llvm_inline import STRAIGHT
 from gradscribe.codegen.loops.analysis import costs
 from gradscribe.codegen.loops.analysis.arrays import Arrays
 from gradscribe.codegen.loops.analysis.dependence import any_order, indices_in
@@ -108,7 +109,6 @@ from gradscribe.codegen.loops.form import (
 )
 from gradscribe.codegen.loops.shapes import is_counted
 from gradscribe.codegen.loops.types import inferred
-from gradscribe.codegen.straight import STRAIGHT
 
 LANES = 64                              # a multiple of what LLVM takes at once: eight vectors of eight
 RARE = 6                                # times what a step costs otherwise: branches that dear are not always taken

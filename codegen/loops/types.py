@@ -20,6 +20,7 @@ import math
 
 import numpy as np
 
+from gradscribe.codegen.llvm_inline import CALLED, STRAIGHT
 from gradscribe.codegen.loops.analysis.effects import CHECKS, ELEMENTARY, PURE
 from gradscribe.codegen.loops.analysis.summaries import text_of
 from gradscribe.codegen.loops.form import (
@@ -51,7 +52,6 @@ from gradscribe.codegen.loops.form import (
     sign_of,
     statements,
 )
-from gradscribe.codegen.straight import CALLED, STRAIGHT
 
 OPEN = Type("open", None)               # of a name of which no assignment has been read yet
 NEW_AXIS = Const(None)

@@ -9,6 +9,7 @@ call.
 import collections
 import functools
 
+from gradscribe.codegen.llvm_inline import ELEMENTARY, called_apart, lanes_of_host
 from gradscribe.codegen.loops.analysis.effects import Effects
 from gradscribe.codegen.loops.form import (
     Alloc,
@@ -33,7 +34,6 @@ from gradscribe.codegen.loops.form import (
     walk,
 )
 from gradscribe.codegen.loops.shapes import around
-from gradscribe.codegen.straight import ELEMENTARY, called_apart, lanes_of_host
 
 UNROLLED = 8                            # LLVM writes loops of so few passes out
 PLACES = 8                              # where a call costs a fifth of the time of the function, and inlining 30 ms

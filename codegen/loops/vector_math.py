@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Vector math: elementary functions in loops that are vectorised are those of runtime/vmath.py and vmath32.py."""
 from gradscribe.codegen.foreign import PREFIX
+from gradscribe.codegen.llvm_inline import in_single
 from gradscribe.codegen.loops.analysis.dependence import summed
 from gradscribe.codegen.loops.analysis.effects import ELEMENTARY, Effects
 from gradscribe.codegen.loops.form import (
@@ -16,7 +17,6 @@ from gradscribe.codegen.loops.form import (
     statements,
 )
 from gradscribe.codegen.loops.types import is_double, is_single
-from gradscribe.codegen.straight import in_single
 
 
 def in_loops(function: Function) -> None:

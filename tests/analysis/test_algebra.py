@@ -8,7 +8,7 @@ import pytest
 from gradscribe.ast_transform.core.form import ADJOINT, TEMPORARY, USER, Apply, Const, Function, Let, Pack, Param, Var
 from gradscribe.ast_transform.core.kinds import Array, Length, Symbol
 from gradscribe.ast_transform.core.operations import shape_of
-from gradscribe.ast_transform.passes import facts
+from gradscribe.ast_transform.passes import types
 from gradscribe.ast_transform.passes.algebra import axes_kept, in_normal_form, without_zeros
 from gradscribe.ast_transform.passes.simplify import drop_dead
 from gradscribe.ast_transform.source.origin import Origin
@@ -55,14 +55,14 @@ def made_at_random(rng):
             arrays = [v for v in known if v.fact.rank == 2]
             words = (("axis", Const(1)), ("keepdims", Const(True)))[:rng.integers(1, 3)]
             value = Apply(np.sum, (arrays[rng.integers(0, len(arrays))],), words)
-        fact = facts.infer(value.function, value.args, value.kwargs)
+        fact = types.infer(value.function, value.args, value.kwargs)
         if not any(isinstance(a, Var) for a in value.args) or fact.rank > 2:
             continue
         if fact.rank == 1 and not fact.dims[0].same(m):     # a sum over the second axis: as a column
             column = Var("s", fact, TEMPORARY)
             body.append(Let((column,), value, MADE))
             value = Apply(operator.getitem, (column, Const((slice(None), None))))
-            fact = facts.item(fact, value.args[1])
+            fact = types.item(fact, value.args[1])
         var = Var("v", fact, [TEMPORARY, TEMPORARY, ADJOINT][rng.integers(0, 3)])
         body.append(Let((var,), value, MADE if rng.random() < 0.85 else WRITTEN))
         known.append(var)

@@ -2,7 +2,7 @@
 import numpy as np
 import pytest
 
-from gradscribe.codegen.collecting import ASKED
+from gradscribe.codegen.collectives import ASKED
 from gradscribe.runtime.device_functions import PLAIN
 from gradscribe.runtime.libraries import FUNCTIONS
 

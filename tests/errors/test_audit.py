@@ -88,7 +88,7 @@ UNSEEN = {                          # why no case shows it: file: function and m
             "Carries.changed: a list changes its structure from pass to pass",
             "Carries.changed: a container that another name holds changes from pass to pass",
             "Carries.same_precision: {} changes from pass to pass: {} before, {} after"],
-        "ast_transform/passes/facts.py": [
+        "ast_transform/passes/types.py": [
             "static_key: a container is indexed by a value that is not known when transforming"],
         "ast_transform/passes/probing.py": [
             "_Probe.__init__: too many lengths at once", "_Probe.sample: a length would be negative",

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 import gradscribe as gs
+from gradscribe.codegen.llvm_inline import VMATH
 from gradscribe.codegen.loops.pipeline import optimised
 from gradscribe.codegen.loops.trees import from_tree
-from gradscribe.codegen.straight import VMATH
 
 
 class Writer:

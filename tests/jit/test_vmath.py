@@ -11,7 +11,7 @@ from scipy import special
 
 import gradscribe as gs
 from gradscribe.codegen import jit_cpu
-from gradscribe.codegen.straight import ELEMENTARY, VMATH, in_single, straight
+from gradscribe.codegen.llvm_inline import ELEMENTARY, VMATH, in_single, straight
 from gradscribe.runtime import vmath, vmath32
 
 rng = np.random.default_rng(0)

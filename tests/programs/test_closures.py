@@ -120,7 +120,7 @@ def test_outside_of_a_transformation():
     assert values == [] and f(3.0, *values) == 6.0
 
 
-def test_halves_of_halves():
+def test_partial_eval_of_halves():
     """The parameters of vjp of vjp and of jvp of jvp have names of their own."""
     def f(x, w):
         return np.sum(np.sin(x) * w)

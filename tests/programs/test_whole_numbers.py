@@ -11,8 +11,8 @@ import gradscribe as gs
 from gradscribe.ast_transform.core.form import Const, Var
 from gradscribe.ast_transform.core.kinds import Array, unknown
 from gradscribe.ast_transform.passes.described import Unfit
-from gradscribe.ast_transform.passes.facts import infer
 from gradscribe.ast_transform.passes.probing import _cache
+from gradscribe.ast_transform.passes.types import infer
 
 X = np.array([0.3, 0.42, 0.57, 0.9])
 

@@ -187,7 +187,7 @@ def test_messages_are_those_of_the_functions(place):
     assert alone(place, text, said) == "[('Refused', 'Base', 'x is -1.0 SMALL')]"
 
 
-def test_halves_name_what_they_read(place):
+def test_partial_eval_name_what_they_read(place):
     table = np.array([2.0, 3.0])
     _, pullback = gs.vjp(lambda x: np.sum(np.sin(x) * table), np.ones(2))
     pullback(1.0)

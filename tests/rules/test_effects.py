@@ -21,7 +21,7 @@ from gradscribe.ast_transform.core.kinds import Array, Sequence
 from gradscribe.ast_transform.core.memory import CONTIGUOUS, LOCKED, VIEW
 from gradscribe.ast_transform.core.rule import RULES, STATIC_ARGUMENTS
 from gradscribe.ast_transform.passes.described import Unfit, describe
-from gradscribe.ast_transform.passes.facts import infer
+from gradscribe.ast_transform.passes.types import infer
 from gradscribe.ast_transform.passes.views import Views
 from gradscribe.ast_transform.source.read import from_text
 

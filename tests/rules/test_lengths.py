@@ -6,7 +6,7 @@ import gradscribe as gs
 from gradscribe.ast_transform.core.form import Const, Pack, Var
 from gradscribe.ast_transform.core.kinds import UNIT, Array, Length, Symbol, unknown
 from gradscribe.ast_transform.passes.described import Unfit
-from gradscribe.ast_transform.passes.facts import infer
+from gradscribe.ast_transform.passes.types import infer
 from gradscribe.ast_transform.rules.lengths import fact_of_delete
 
 F32 = np.dtype(np.float32)

@@ -8,7 +8,7 @@ import pytest
 from gradscribe.ast_transform.core.alias import is_cheap
 from gradscribe.ast_transform.core.form import Apply, Const, Var
 from gradscribe.ast_transform.core.kinds import Array, unknown
-from gradscribe.ast_transform.passes.vjp.stores import decides
+from gradscribe.ast_transform.passes.vjp.tape import decides
 
 X, Y = (Var(n, Array(np.dtype(float), (unknown(),))) for n in "xy")
 A, B = (Var(n, Array(np.dtype(float))) for n in "ab")

@@ -8,7 +8,7 @@ from gradscribe.ast_transform.core.form import TEMPORARY, Apply, Const, Let, Pac
 from gradscribe.ast_transform.core.kinds import Array, Opaque, Sequence, same_dtype
 from gradscribe.ast_transform.core.operations import push
 from gradscribe.ast_transform.passes.described import fact_of
-from gradscribe.ast_transform.passes.facts import static_key
+from gradscribe.ast_transform.passes.types import static_key
 from gradscribe.ast_transform.passes.vjp.expansion import created, expanded, in_its_dtype, shape_of_listed, zero_adjoint
 from gradscribe.ast_transform.passes.vjp.precision import keeps_dtype
 

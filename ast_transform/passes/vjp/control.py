@@ -50,7 +50,7 @@ from gradscribe.ast_transform.passes.vjp.containers import (
 )
 from gradscribe.ast_transform.passes.vjp.expansion import created, expanded, in_its_dtype, is_whole, typed, zero_adjoint
 from gradscribe.ast_transform.passes.vjp.first_pass import first_apart, leaving, left_with, with_known
-from gradscribe.ast_transform.passes.vjp.stores import Restore
+from gradscribe.ast_transform.passes.vjp.tape import Restore
 from gradscribe.ast_transform.source.diagnose import LanguageError
 
 # -- branches

@@ -17,7 +17,7 @@ from gradscribe.ast_transform.core.form import (
     walk,
 )
 from gradscribe.ast_transform.core.operations import pop
-from gradscribe.ast_transform.passes.vjp.undo import writes_a_part
+from gradscribe.ast_transform.passes.vjp.invertible import writes_a_part
 
 
 def compute_again(restore, needed, saved, env, prefix, after, backward):

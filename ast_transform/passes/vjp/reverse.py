@@ -55,12 +55,12 @@ from gradscribe.ast_transform.passes.callees import in_place_of_calls, inlined, 
 from gradscribe.ast_transform.passes.carried_views import carried_views
 from gradscribe.ast_transform.passes.check import check_results
 from gradscribe.ast_transform.passes.closures import substituted_value
+from gradscribe.ast_transform.passes.coalescing import unset_values
 from gradscribe.ast_transform.passes.dead_writes import without_dead_writes
 from gradscribe.ast_transform.passes.derive import CustomFunction
 from gradscribe.ast_transform.passes.edits import Edit
 from gradscribe.ast_transform.passes.inner_writes import inner_writes
-from gradscribe.ast_transform.passes.kin import unset_values
-from gradscribe.ast_transform.passes.naturals import Naturals
+from gradscribe.ast_transform.passes.nonnegative import Naturals
 from gradscribe.ast_transform.passes.reparametrise import reparametrised
 from gradscribe.ast_transform.passes.simplify import ask_entered, drop_dead, hoist, parts_first
 from gradscribe.ast_transform.passes.symbolic import told

@@ -47,7 +47,7 @@ from gradscribe.ast_transform.passes.activity import rule_of
 from gradscribe.ast_transform.passes.anf import spelled
 from gradscribe.ast_transform.passes.described import fact_of
 from gradscribe.ast_transform.passes.edits import Edit
-from gradscribe.ast_transform.passes.parts import derivative_of, read_derivative
+from gradscribe.ast_transform.passes.rule_inlining import derivative_of, read_derivative
 from gradscribe.ast_transform.passes.values import Pullback, Struct
 from gradscribe.ast_transform.passes.views import axes_undone, is_turned
 from gradscribe.ast_transform.passes.vjp.containers import (
@@ -73,8 +73,8 @@ from gradscribe.ast_transform.passes.vjp.expansion import (
     unbroadcast_adjoint,
     zero_adjoint,
 )
+from gradscribe.ast_transform.passes.vjp.invertible import may_repeat, names_rows
 from gradscribe.ast_transform.passes.vjp.overwritten import unread
-from gradscribe.ast_transform.passes.vjp.undo import may_repeat, names_rows
 from gradscribe.ast_transform.source.diagnose import RuleError
 from gradscribe.runtime.broadcasting import broadcast_like, unbroadcast
 

@@ -61,10 +61,10 @@ from gradscribe.ast_transform.passes.callees import (
     stands_alone,
     without_calls,
 )
+from gradscribe.ast_transform.passes.coalescing import unset_values
 from gradscribe.ast_transform.passes.derive import CustomFunction
 from gradscribe.ast_transform.passes.described import fact_of
-from gradscribe.ast_transform.passes.kin import unset_values
-from gradscribe.ast_transform.passes.parts import read_part
+from gradscribe.ast_transform.passes.rule_inlining import read_part
 from gradscribe.ast_transform.passes.vmap.control import Control
 from gradscribe.ast_transform.passes.vmap.examples import Examples, is_no_list
 from gradscribe.ast_transform.passes.vmap.operations import SPECIAL, WHOLE, Operations

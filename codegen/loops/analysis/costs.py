@@ -20,6 +20,7 @@ import functools
 import inspect
 from typing import NamedTuple
 
+from gradscribe.codegen.llvm_inline import STRAIGHT
 from gradscribe.codegen.loops.form import (
     Call,
     Compare,
@@ -38,7 +39,6 @@ from gradscribe.codegen.loops.form import (
     statements,
     walk,
 )
-from gradscribe.codegen.straight import STRAIGHT
 from gradscribe.runtime import vmath
 
 

@@ -8,7 +8,7 @@
 """
 import numpy as np
 
-from gradscribe.codegen import straight
+from gradscribe.codegen import llvm_inline
 from gradscribe.codegen.loops.analysis.summaries import leaves_arguments, sets_no_entries
 from gradscribe.codegen.loops.form import (
     Alloc,
@@ -42,7 +42,7 @@ from gradscribe.codegen.loops.form import (
     read_by,
 )
 
-ELEMENTARY = frozenset(straight.ELEMENTARY)
+ELEMENTARY = frozenset(llvm_inline.ELEMENTARY)
 PURE = ELEMENTARY | {"float", "int", "abs", "bool", "complex", "min", "max", "maximum", "minimum", "square", "sign",
                      "whole_sign", "fmax", "fmin", "heaviside", "ranked", "ranked_low", "unranked", "ranked32",
                      "ranked_low32", "unranked32", "complex_quotient", "real_quotient", "complex_size",

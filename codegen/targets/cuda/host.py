@@ -9,7 +9,7 @@ import builtins
 
 import numpy as np
 
-from gradscribe.codegen.collecting import ASKED
+from gradscribe.codegen.collectives import ASKED
 from gradscribe.codegen.loops.analysis.effects import OF_NUMBERS
 from gradscribe.codegen.loops.build import ZERO, quoted
 from gradscribe.codegen.loops.form import (

@@ -23,7 +23,7 @@
 import math
 from typing import NamedTuple
 
-from gradscribe.codegen.collecting import asks_others
+from gradscribe.codegen.collectives import asks_others
 from gradscribe.codegen.loops.analysis import arrays
 from gradscribe.codegen.loops.analysis.effects import CHECKS
 from gradscribe.codegen.loops.analysis.liveness import Flow, read_outside_loops

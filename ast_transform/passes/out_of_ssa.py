@@ -54,7 +54,7 @@ from gradscribe.ast_transform.core.form import (
 from gradscribe.ast_transform.core.kinds import Array, Listed, Stack
 from gradscribe.ast_transform.core.memory import HOLDS, UPDATES
 from gradscribe.ast_transform.core.operations import push, push_front, put, unpacked
-from gradscribe.ast_transform.passes.kin import defined, kin
+from gradscribe.ast_transform.passes.coalescing import defined, kin
 from gradscribe.ast_transform.passes.words import is_plain, word
 
 RESERVED = set(dir(builtins)) | set(keyword.kwlist) | {"np", "math", "scipy"}

@@ -51,9 +51,9 @@ from gradscribe.ast_transform.passes.simplify import key_of
 from gradscribe.ast_transform.passes.vjp.cut import minimum_cut
 from gradscribe.ast_transform.passes.vjp.expansion import length_beside
 from gradscribe.ast_transform.passes.vjp.induction import is_one, is_steady
+from gradscribe.ast_transform.passes.vjp.invertible import MANY, Counted, Undo, cost_of, is_length, writes_a_part
 from gradscribe.ast_transform.passes.vjp.rematerialise import assembled, compute_again
 from gradscribe.ast_transform.passes.vjp.same_order import carried_along
-from gradscribe.ast_transform.passes.vjp.undo import MANY, Counted, Undo, cost_of, is_length, writes_a_part
 from gradscribe.ast_transform.source.diagnose import LanguageError
 
 NEVER = 10**8                           # a cost that a cut avoids

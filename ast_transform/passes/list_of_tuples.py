@@ -32,7 +32,7 @@ import numpy as np
 from gradscribe.ast_transform.core.form import Apply, Const, For, Let, Pack, Var, all_reads, is_application, operands
 from gradscribe.ast_transform.core.operations import put
 from gradscribe.ast_transform.passes.described import fact_of
-from gradscribe.ast_transform.passes.naturals import COUNTS
+from gradscribe.ast_transform.passes.nonnegative import COUNTS
 from gradscribe.ast_transform.passes.values import Grown, Rows, Struct
 from gradscribe.ast_transform.source.diagnose import LanguageError
 

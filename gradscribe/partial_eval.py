@@ -51,9 +51,9 @@ from gradscribe.ast_transform.core.form import (
 from gradscribe.ast_transform.core.kinds import Array, Listed, Opaque, Sequence, Stack
 from gradscribe.ast_transform.core.operations import as_list
 from gradscribe.ast_transform.passes.check import check
-from gradscribe.ast_transform.passes.coalesce import RESERVED
 from gradscribe.ast_transform.passes.described import fact_of
-from gradscribe.ast_transform.passes.renest import renest
+from gradscribe.ast_transform.passes.nesting import renest
+from gradscribe.ast_transform.passes.out_of_ssa import RESERVED
 from gradscribe.ast_transform.passes.simplify import simplify
 from gradscribe.ast_transform.requirements import place_of
 from gradscribe.ast_transform.source.diagnose import KindError, LanguageError

@@ -26,8 +26,8 @@ from gradscribe.ast_transform.core.form import (
 from gradscribe.ast_transform.core.kinds import Array
 from gradscribe.ast_transform.core.memory import FRESH
 from gradscribe.ast_transform.core.rule import operation
-from gradscribe.ast_transform.passes.coalesce import changes
 from gradscribe.ast_transform.passes.described import fact_of
+from gradscribe.ast_transform.passes.out_of_ssa import changes
 
 
 def owned(x):

@@ -50,8 +50,8 @@ from gradscribe.ast_transform.core.operations import (
     push_front,
     put,
 )
-from gradscribe.ast_transform.passes.columns import Columns, is_row
 from gradscribe.ast_transform.passes.described import fact_of
+from gradscribe.ast_transform.passes.list_of_tuples import Columns, is_row
 from gradscribe.ast_transform.passes.targets import loaded
 from gradscribe.ast_transform.passes.values import (
     SPENT,
