@@ -5,14 +5,15 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check -q
 WORKERS ?= $(shell $(PYTHON) -c 'import os; print(max(2, len(getattr(os, "sched_getaffinity", lambda _: range(os.cpu_count()))(0))))')
 
-.PHONY: help notebooks demo test check oracle legibility mutations batches rules-oracle fuzz fuzz-memory fuzz-lowered fuzz-vmap fuzz-vjp fuzz-calls fuzz-layers corpus corpus-jit cuda latency memory bench bench-quick fusion scaling docs golden rules samples clean
+.PHONY: help notebooks demo test check types oracle legibility mutations batches rules-oracle fuzz fuzz-memory fuzz-lowered fuzz-vmap fuzz-vjp fuzz-calls fuzz-layers corpus corpus-jit cuda latency memory bench bench-quick fusion scaling docs golden rules samples clean
 .DEFAULT_GOAL := help
 
 help:
 	@echo 'make demo        print the gradient of a network as Python, then train it on handwritten digits'
 	@echo 'make test        the whole test suite (no JAX)'
 	@echo 'make cuda        kernels: by twins, in the simulator, assembled for sm_90; on the GPU where there is one'
-	@echo 'make check       lint and the fast tests, under a minute'
+	@echo 'make check       lint, type hints and the fast tests, under a minute'
+	@echo 'make types       type hints, by mypy; part of make check'
 	@echo 'make oracle      compare with JAX'
 	@echo 'make legibility  size of the emitted source against gradients written by hand'
 	@echo 'make fuzz        random programs against numerical derivatives, and what is refused by cause: N=5000'
@@ -81,9 +82,15 @@ demo: $(VENV)/.core
 test: $(VENV)/.test
 	$(BIN)/python -m pytest -n $(WORKERS) --dist=worksteal --ignore=tests/oracle
 
-check: $(VENV)/.test
+check: types
 	$(BIN)/ruff check .
 	$(BIN)/python -m pytest -n $(WORKERS) --dist=worksteal -m 'not slow' --ignore=tests/oracle
+
+# The packages lie side by side at the top level; as one package, which a type checker wants, they are links.
+types: $(VENV)/.test
+	@rm -rf build/types && mkdir -p build/types/gradscribe
+	@ln -s $(CURDIR)/gradscribe/* $(CURDIR)/ast_transform $(CURDIR)/codegen $(CURDIR)/runtime build/types/gradscribe/
+	@cd build/types && $(CURDIR)/$(BIN)/mypy --config-file $(CURDIR)/setup.cfg --cache-dir $(CURDIR)/.mypy_cache -p gradscribe
 
 oracle: $(VENV)/.bench
 	$(BIN)/python -m pytest -n $(WORKERS) --dist=worksteal tests/oracle

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Reductions, scans, makers of arrays: how Numba's loops compute them."""
 import builtins
+from typing import Any
 
 import numpy as np
 
@@ -44,7 +45,7 @@ def _found(test, result):
 RANKS = {("max", "float64"): "ranked", ("min", "float64"): "ranked_low", ("max", "float32"): "ranked32",
          ("min", "float32"): "ranked_low32"}
 UNRANKED = {"float64": "unranked", "float32": "unranked32"}
-STEPS = {
+STEPS: dict[str, tuple[Any, Any]] = {
     "sum": (0, lambda lowering, total, value, v: lowering.say("{} += {}", total, value)),
     "prod": (1, lambda lowering, total, value, v: lowering.say("{} *= {}", total, value)),
     "max": (None, _less(">")),

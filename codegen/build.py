@@ -4,7 +4,7 @@ import linecache
 
 import numpy as np
 
-_count = {}
+_count: dict = {}
 
 
 def build(source: str, label: str, namespace: dict):

@@ -25,7 +25,7 @@ import numpy as np
 try:
     import fcntl
 except ImportError:                     # a system without locks on files
-    fcntl = None
+    fcntl = None  # type: ignore[assignment]
 
 from gradscribe.codegen import exact, internal_functions, llvm_inline, numba_memory, primitives, region_forms
 from gradscribe.codegen.loops import allocation, decisions, outline, scalar_regions, trees, uniform

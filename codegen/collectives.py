@@ -214,7 +214,7 @@ def functions():
             "collected_done": collected_done, "collected_all": collected_all, "reported": reported}
 
 
-_kept = []                              # C functions, whose addresses LLVM has
+_kept: list = []                        # C functions, whose addresses LLVM has
 MEETING = ctypes.c_void_p()             # the short way of a sum, once threads take it
 
 

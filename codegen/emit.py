@@ -68,6 +68,7 @@ from gradscribe.codegen.trees import as_index, as_test, assign, const, dotted, m
 MARK = "__note__"
 class Emitted:
     """The text of one or more functions, and what they need around them."""
+    known: dict                         # {a text, or the whole function: its name}
 
     def __init__(self, label):
         self.label, self.texts, self.namespace = label, [], {"np": np}

@@ -70,7 +70,7 @@ class Exit:
     first: list = field(default_factory=list)   # statements that count before the loop can be left
     body: list = field(default_factory=list)    # ends with the branch that may leave
     last: list = field(default_factory=list)    # statements of counters, after it
-    counter: Carry = None                       # of a loop that is printed as a for
+    counter: Carry | None = None                # of a loop that is printed as a for
     items: tuple = ()
 
 

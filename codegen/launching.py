@@ -68,7 +68,8 @@ class Launcher:
         (found,) = made.function.overloads.values()
         self.made, self.name, self.size, self.plain = made, name, size, plain
         self.put, self.take, self.room = forms(tuple(found.signature.args), found.signature.return_type)
-        self.function, self.idle = pointer_of(made.function), []
+        self.function = pointer_of(made.function)
+        self.idle: list = []
         self.cores, self.launch = cores(), compiled("launch")
         self.looks = spins() if size <= self.cores else 0
         MEETING.value = pointer_of(compiled("meet"))

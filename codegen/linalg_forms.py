@@ -346,7 +346,8 @@ def _qr(lowering, node):
 @lazily(np.linalg.norm)
 def _norm(lowering, node):
     b, dtype = lowering.bound(node), np.dtype(lowering.fact(node).dtype)
-    x, axis, ord_, keep = lowering.lazy(b["x"]), *(lowering.static(b[k]) for k in ("axis", "ord", "keepdims"))
+    given: list = [lowering.lazy(b["x"]), *(lowering.static(b[k]) for k in ("axis", "ord", "keepdims"))]
+    x, axis, ord_, keep = given
     axes = axes_of(lowering, axis, x.rank)
     size = entrywise(lowering, np.abs, np.empty(0, x.exact).real.dtype if x.exact.kind == "c" else
                      dtype if x.exact.kind in "iu" else x.dtype, x)

@@ -24,7 +24,7 @@ from gradscribe.codegen.scalar_forms import FORMS, Operand, cast, enters, litera
 
 INDEXES = "ijklpqrs"
 # function -> method(lowering, node) giving a Lazy, or a list where there are several results
-LAZY: dict[Any, Any] = Table()
+LAZY: Table = Table()
 LAZY.wait_for("scipy.special", "gradscribe.codegen.special_forms")
 lazily = enters(LAZY)
 

@@ -51,7 +51,7 @@ OPERATORS = {
     ">": operator.gt, ">=": operator.ge}
 BUILTIN = {"float": float, "int": int, "complex": complex, "bool": bool, "abs": abs, "min": min, "max": max}
 _asked: dict = {}                       # (operation, types): Numba's function and signature
-_written = weakref.WeakKeyDictionary()  # {context: {(function, types): what writes it}}
+_written: weakref.WeakKeyDictionary = weakref.WeakKeyDictionary()    # {context: {(function, types): what writes it}}
 
 
 class Typed(NamedTuple):

@@ -8,6 +8,7 @@ import builtins
 import functools
 import math
 import operator
+from typing import Any
 
 import numpy as np
 
@@ -17,7 +18,7 @@ from gradscribe.codegen.llvm_inline import ELEMENTARY, in_single
 from gradscribe.codegen.loops.build import joined, node, quoted
 from gradscribe.codegen.loops.form import Attribute, Call, Const, Length, Load, Name
 
-FORMS = {}
+FORMS: dict = {}
 _WIDE = {np.dtype(t) for t in (np.int64, np.float64, np.complex128)}
 _PLAIN_NAMES = {np.dtype(bool): "bool", np.dtype(np.int64): "int", np.dtype(np.float64): "float"}
 
@@ -312,6 +313,7 @@ def _beyond(args, sign):
 _SIGNS = {"<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge, "==": operator.eq,
           "!=": operator.ne}
 
+_function: Any
 for _sign, _function in {"<": np.less, "<=": np.less_equal, ">": np.greater, ">=": np.greater_equal, "==": np.equal,
                          "!=": np.not_equal}.items():
     _compare(_sign, _SIGNS[_sign], _function)
@@ -498,7 +500,7 @@ def _reciprocal(args, out):
     return quoted("{} / {}", literal(1, out), cast(args[0], out))
 
 
-@form(np.sign)
+@form(np.sign)  # type: ignore[no-redef]
 def _sign(args, out):
     if np.dtype(out).kind == "c":
         return None

@@ -40,7 +40,9 @@ class Module:
 
     def __init__(self, home: str = "", to_read: bool = False):
         self.home, self.to_read = home, to_read
-        self.modules, self.imports, self.definitions, self.values = {"np": "numpy"}, [], [], {"np": np}
+        self.modules, self.values = {"np": "numpy"}, {"np": np}
+        self.imports: list = []
+        self.definitions: list = []
         self.annotated = False
 
     def text(self, heading: str, body: str) -> str:
@@ -164,7 +166,8 @@ class Module:
 
     def add_import(self, name, value):
         """Import a value by its name; False where it is not found under it."""
-        module, first, *rest = value.__module__, *value.__qualname__.split(".")
+        names: list = [value.__module__, *value.__qualname__.split(".")]
+        module, first, *rest = names
         if "<locals>" in rest or "<lambda>" in (first, *rest) or _found(value) is not value or module == "__main__":
             return False
         self.imports.append(f"from {module} import {first}" + f" as {name}" * (not rest and first != name))
@@ -269,7 +272,7 @@ def scope_of(value) -> dict:
 def ours(decorator, scope) -> bool:
     """Whether a decorator is Gradscribe's; what it adds is not for a text that stands alone."""
     node = decorator.func if isinstance(decorator, ast.Call) else decorator
-    path = []
+    path: list = []
     while isinstance(node, ast.Attribute):
         path.insert(0, node.attr)
         node = node.value

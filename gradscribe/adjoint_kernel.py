@@ -4,6 +4,7 @@ import functools
 import hashlib
 import itertools
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -36,6 +37,8 @@ class Adjoint:
 
     Attributes: `source`, the text of the last launch's kernel; `__wrapped__`, the user's kernel.
     """
+
+    made: dict[Any, Any]
 
     def __init__(self, kernel, argnums: int | Sequence[int] | None = None):
         self.backend = backend_of(kernel)

@@ -3,7 +3,7 @@
 import functools
 import types
 from collections.abc import Callable, Sequence
-from typing import Any, Literal, overload
+from typing import Any, Literal, cast, overload
 
 import numpy as np
 
@@ -593,15 +593,15 @@ def _read_stop(reader, args, words, node):
     return visit(args[0])
 
 
-grad.normal_form_ = _read_gradient(False)
-value_and_grad.normal_form_ = _read_gradient(True)
-jacfwd.normal_form_ = _read_jacobian(_jacobian(True))
-jacrev.normal_form_ = _read_jacobian(_jacobian(False))
-hessian.normal_form_ = _read_jacobian(_hessian)
-jvp.normal_form_ = _read_jvp
-hvp.normal_form_ = _read_hvp
-vmap.normal_form_ = _read_vmap
-vjp.normal_form_ = _read_vjp
-linearize.normal_form_ = _read_linearize
-linear_transpose.normal_form_ = _read_linear_transpose
-stop_gradient.normal_form_ = _read_stop
+cast(Any, grad).normal_form_ = _read_gradient(False)
+cast(Any, value_and_grad).normal_form_ = _read_gradient(True)
+cast(Any, jacfwd).normal_form_ = _read_jacobian(_jacobian(True))
+cast(Any, jacrev).normal_form_ = _read_jacobian(_jacobian(False))
+cast(Any, hessian).normal_form_ = _read_jacobian(_hessian)
+cast(Any, jvp).normal_form_ = _read_jvp
+cast(Any, hvp).normal_form_ = _read_hvp
+cast(Any, vmap).normal_form_ = _read_vmap
+cast(Any, vjp).normal_form_ = _read_vjp
+cast(Any, linearize).normal_form_ = _read_linearize
+cast(Any, linear_transpose).normal_form_ = _read_linear_transpose
+cast(Any, stop_gradient).normal_form_ = _read_stop

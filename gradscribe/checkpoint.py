@@ -2,6 +2,7 @@
 """Memory for time: what a function computes is computed again in the backward sweep instead of stored."""
 import functools
 from collections.abc import Callable, Sequence
+from typing import Any, cast
 
 from gradscribe.api import _base, _decorator
 from gradscribe.ast_transform.core.form import Const
@@ -82,7 +83,7 @@ def _read(reader, args, words, node):
     return Derived(Marked(policy), _base(given["fun"]))
 
 
-checkpoint.normal_form_ = _read
+cast(Any, checkpoint).normal_form_ = _read
 
 
 class Checkpointed(Named):

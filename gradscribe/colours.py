@@ -13,6 +13,7 @@ import os
 import sys
 from collections.abc import Iterator
 from types import FrameType
+from typing import Any
 
 ESCAPES = {"k": "\x1b[35m", "n": "\x1b[36m", "s": "\x1b[32m", "c": "\x1b[90m"}     # of the terminal's own palette
 PLAIN = "\x1b[0m"
@@ -55,7 +56,7 @@ def marked(lines: list[str]) -> Iterator[list[tuple[str, str]]]:
         yield from ([("", line)] for line in lines)
         return
     marks = ((Comment, "c"), (String, "s"), (Number, "n"), (Keyword, "k"), (Operator.Word, "k"))
-    line = []
+    line: list[tuple[str, str]] = []
     for kind, text in PythonLexer(stripnl=False, ensurenl=False).get_tokens("\n".join(lines)):
         mark = next((m for t, m in marks if kind in t), "")
         for k, part in enumerate(text.split("\n")):
@@ -83,7 +84,7 @@ def _is_print(frame: FrameType) -> bool:
 
     The instruction that runs is a plain call, and its text begins with the builtin's name.
     """
-    steps = [step for step in dis.get_instructions(frame.f_code) if step.opname not in ("CACHE", "PRECALL")]
+    steps: list[Any] = [step for step in dis.get_instructions(frame.f_code) if step.opname not in ("CACHE", "PRECALL")]
     at = next((k for k, step in enumerate(steps) if step.offset == frame.f_lasti), 0)
     if steps[at].opname != "CALL" or steps[at - 1].opname == "KW_NAMES" or steps[at].positions.lineno is None:
         return False

@@ -19,6 +19,7 @@ def entry_for(args, kwargs, call, guards, static) -> Callable[[tuple, dict], Any
     guards: what else must hold, functions without arguments; static: the arguments that are given by their value; zeros
     of either sign are equal, so that they take the general way.
     """
+    tests: list[str]
     space, tests = {"ndarray": np.ndarray, "call": call, "OTHER": OTHER, "guards": guards,
                     "__name__": __name__}, []
     places = [(f"a{k}", value, k in static) for k, value in enumerate(args)]

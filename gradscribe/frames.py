@@ -18,7 +18,7 @@ import os
 import sys
 from collections.abc import Callable
 from types import TracebackType
-from typing import TypeVar
+from typing import TypeVar, cast
 
 from gradscribe.ast_transform.source.diagnose import TransformError
 
@@ -50,7 +50,7 @@ def public(function: Function) -> Function:
         except Exception as error:
             leaving(error)
             raise
-    return called
+    return cast(Function, called)
 
 
 def _shorten(error):

@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
-from typing import Any, overload
+from typing import Any, cast, overload
 
 import numpy as np
 
@@ -120,7 +120,7 @@ def _read_jit(reader, args, words, node):
     return args[0]
 
 
-jit.normal_form_ = _read_jit
+cast(Any, jit).normal_form_ = _read_jit
 
 
 class Jitted(Transformed):

@@ -28,7 +28,7 @@ DTYPES = ("float64", "float32", "int64", "int32", "complex128", "complex64", "bo
 
 def spelled(args: tuple, words: dict[str, Any], known: set) -> str:
     """The kinds of arguments; known: places and names of those whose values the text depends on, which are told."""
-    letters = {}
+    letters: dict[int, str] = {}
 
     def one(value, told):
         if told or value is None or isinstance(value, (str, slice, types.EllipsisType)):
@@ -90,11 +90,11 @@ def example(text: str) -> tuple[tuple, dict[str, Any]]:
     Raises KindError for what is no such text.
     """
     try:
-        call = ast.parse(f"f({text})", mode="eval").body
+        call: Any = ast.parse(f"f({text})", mode="eval").body
     except SyntaxError as error:
         raise KindError(f"these are no kinds of arguments: {text}", None,
                         'Write them so: "float64[n, 3], float64[3], float, [float64[k], int]".') from error
-    sizes = {}
+    sizes: dict[str, int] = {}
 
     def size(node):
         if isinstance(node, ast.Constant) and type(node.value) is int:
@@ -135,7 +135,7 @@ def of_facts(facts) -> str:
 
 def by_name(facts) -> dict[str, str]:
     """The kind of each of (name, fact), in words; equal lengths have equal letters, known ones are numbers."""
-    letters = {}
+    letters: dict[Any, str] = {}
 
     def one(fact):
         if isinstance(fact, Sequence):

@@ -5,7 +5,7 @@ import importlib
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 from gradscribe.ast_transform.source.diagnose import KindError
 from gradscribe.frames import public
@@ -91,7 +91,7 @@ def devices(backend: str | None = None) -> list[Device]:
 def are_gpus(devices: Sequence[Any] | None) -> bool:
     """Whether devices that pmap is given are GPUs: those of devices("gpu"), or CuPy's."""
     return bool(devices) and all(getattr(d, "platform", None) == "gpu" or type(d).__module__.startswith("cupy")
-                                 for d in devices)
+                                 for d in cast(Sequence, devices))
 
 
 def is_on_gpu(leaf: Any) -> bool:

@@ -6,7 +6,7 @@ import hashlib
 import importlib
 import os
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -375,4 +375,4 @@ def _read_pmap(reader, args, words, node):
     return Derived(pmap(_dummy, **options).transform, _base(base))
 
 
-pmap.normal_form_ = _read_pmap
+cast(Any, pmap).normal_form_ = _read_pmap

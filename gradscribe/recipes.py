@@ -7,6 +7,7 @@ import importlib
 import inspect
 import textwrap
 import types
+from typing import Any
 
 import numpy as np
 
@@ -29,7 +30,7 @@ def recipe(fn) -> str:
     if not isinstance(fn, Transformed):
         return "f"
     inner, t = recipe(fn.base), getattr(fn, "transform", None)
-    words = {}
+    words: dict[str, tuple[Any, Any]] = {}
     if isinstance(t, Jacobian):
         name, words = t.prefix, {"argnums": (t.argnums, 0), "has_aux": (t.aux, False),
                                  "holomorphic": (t.holomorphic, False)}

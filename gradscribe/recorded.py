@@ -9,7 +9,7 @@ ENDS = {"function": ".function.py", "emitted": ".py", "lowered": ".lowered.py", 
 TOLD = {".function.py": "the user's function", ".lowered.py": "compiled by Numba", ".ll": "what LLVM made of it",
         ".py": "emitted"}
 _count = itertools.count(1)
-_written = set()                        # what has a file, so that it gets no second one
+_written: set[tuple[str, str, str, str]] = set()    # what has a file, so that it gets no second one
 
 
 def recording() -> bool:

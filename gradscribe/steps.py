@@ -6,7 +6,7 @@ does it for all devices: it takes the leaves of the arguments by their paths, gi
 the results along their axes; codegen/launching.py runs what is compiled.
 """
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -36,8 +36,9 @@ def step_of(version, axes: list, size: int, launcher: Any, collected: Callable, 
     if any(kind == "literal" for kind, _ in compiled.results) or grows(result):
         return None
     space = {"run": launcher.run, "collected": collected, "laid": laid, "deadline": deadline, "__name__": __name__}
-    parameters, paths = taken_apart(*version.leaves, space)
+    parameters, paths = taken_apart(*cast(tuple[Any, Any], version.leaves), space)
     named = dict(zip(parameters, axes))
+    given: list[list[str]]
     taken, given = [], [[] for _ in range(size)]
     for k, path in enumerate(paths):
         taken.append(f"    v{k} = {path}\n")

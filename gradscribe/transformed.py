@@ -9,7 +9,7 @@ import math
 import textwrap
 import time
 from collections.abc import Mapping, MutableSequence, MutableSet
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 
@@ -21,7 +21,7 @@ from gradscribe.ast_transform.pipeline import Pipeline
 from gradscribe.ast_transform.requirements import place_of
 from gradscribe.ast_transform.source.diagnose import KNOWN, Demand, KindError, LanguageError, TransformError
 from gradscribe.ast_transform.source.read import Scope
-from gradscribe.ast_transform.transforms import Transform, parameter_names
+from gradscribe.ast_transform.transforms import parameter_names
 from gradscribe.codegen.build import build
 from gradscribe.codegen.emit import emit
 from gradscribe.colours import Source
@@ -83,9 +83,9 @@ class Transformed(Named):
     """
 
     given_away = True                   # a user gets the results: each is in memory of its own
-    made_by = None                      # what make_ir says of its statements inside another function
+    made_by: str | None = None          # what make_ir says of its statements inside another function
 
-    def __init__(self, base, transform: Transform):
+    def __init__(self, base, transform: Any):
         self.base, self.transform = base, transform
         self._begin()
         for name in functools.WRAPPER_ASSIGNMENTS:
@@ -104,7 +104,7 @@ class Transformed(Named):
 
     # copies and pickles have no versions: they are made where they are needed
 
-    _made_later = ("_known", "_exact", "_versions", "_static", "_last", "_reader")
+    _made_later: tuple[str, ...] = ("_known", "_exact", "_versions", "_static", "_last", "_reader")
 
     def __getstate__(self):
         return {k: v for k, v in vars(self).items() if k not in self._made_later}
@@ -339,7 +339,7 @@ class Transformed(Named):
         def others(theirs):
             return [f"{n}: {kinds.get(n, 'not given')} instead of {theirs.get(n, 'not given')}"
                     for n in {**theirs, **kinds} if theirs.get(n) != kinds.get(n)]
-        return ", ".join(min((others(theirs) for _, theirs in reversed(before)), key=len))
+        return ", ".join(min((others(theirs) for _, theirs in reversed(before)), key=cast(Any, len)))
 
     @property
     def versions(self) -> tuple[Made, ...]:
@@ -654,7 +654,7 @@ def agree(made, given) -> bool:
     """Arguments, and what is read from outside, have equal lengths where they must be equal, and those that were
     taken as numbers as they were.
     """
-    seen = {}
+    seen: dict[Any, int] = {}
     for a, b in zip(made, given):
         n, size = a.normal(), b.size
         if n.symbol is None:

@@ -3,11 +3,13 @@
 import collections
 import dataclasses
 from collections.abc import Callable, Hashable, Sequence
+from typing import Any, TypeVar
 
 import numpy as np
 
 from gradscribe.ast_transform.core.children import REGISTRY, Registered
 
+Class = TypeVar("Class", bound=type[Any])
 BUILT_IN = (list, tuple, dict, type(None), collections.OrderedDict, collections.defaultdict)
 
 
@@ -148,13 +150,13 @@ def register_pytree_with_keys(nodetype: type, flatten_with_keys: Callable, unfla
     register_pytree_node(nodetype, flatten_func or flatten, unflatten_func, flatten_with_keys)
 
 
-def register_pytree_node_class(cls: type) -> type:
+def register_pytree_node_class(cls: Class) -> Class:
     """A decorator for a class with tree_flatten(self) -> (children, data) and tree_unflatten(cls, data, children)."""
     register_pytree_node(cls, cls.tree_flatten, cls.tree_unflatten)
     return cls
 
 
-def register_pytree_with_keys_class(cls: type) -> type:
+def register_pytree_with_keys_class(cls: Class) -> Class:
     """A decorator for a class with tree_flatten_with_keys and tree_unflatten."""
     register_pytree_with_keys(cls, cls.tree_flatten_with_keys, cls.tree_unflatten)
     return cls

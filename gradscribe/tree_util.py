@@ -71,7 +71,7 @@ class PyTreeDef:
 
     def flatten_up_to(self, tree: Any) -> list[Any]:
         """The parts of a tree that stand where this structure has leaves."""
-        found = []
+        found: list[Any] = []
         _up_to(self, tree, found, "")
         return found
 
@@ -148,7 +148,7 @@ def tree_flatten(tree: Any, is_leaf: Callable[[Any], bool] | None = None) -> tup
     >>> tree_flatten({"b": (1, None), "a": [2.0]})
     ([2.0, 1], PyTreeDef({'a': [*], 'b': (*, None)}))
     """
-    leaves = []
+    leaves: list[Any] = []
     treedef = _flatten(tree, leaves, is_leaf)
     return leaves, treedef
 
@@ -177,7 +177,7 @@ def tree_leaves(tree: Any, is_leaf: Callable[[Any], bool] | None = None) -> list
     >>> tree_leaves([1, (2, {"k": 3}), None])
     [1, 2, 3]
     """
-    leaves = []
+    leaves: list[Any] = []
     _flatten(tree, leaves, is_leaf)
     return leaves
 
@@ -382,14 +382,14 @@ def tree_leaves_with_path(tree: Any, is_leaf: Callable[..., bool] | None = None,
     >>> [(keystr(path), leaf) for path, leaf in tree_leaves_with_path({"w": [1, 2]})]
     [("['w'][0]", 1), ("['w'][1]", 2)]
     """
-    found = []
+    found: list[Any] = []
     _with_paths(tree, (), found, is_leaf, is_leaf_takes_path)
     return found
 
 
 def tree_flatten_with_path(tree: Any, is_leaf: Callable[..., bool] | None = None, is_leaf_takes_path: bool = False):
     """The leaves with their paths, and the structure."""
-    found = []
+    found: list[Any] = []
     treedef = _with_paths(tree, (), found, is_leaf, is_leaf_takes_path)
     return found, treedef
 

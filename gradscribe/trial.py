@@ -17,7 +17,7 @@ import types
 import warnings
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -109,7 +109,7 @@ def packed(value: Any) -> tuple:
     return "plain", None
 
 
-def unpacked(value: tuple, names: dict) -> Any:
+def unpacked(value: tuple, names: dict[str, Any]) -> Any:
     """What was packed; objects are of the classes that `names` has, or of a class that has nothing but their parts."""
     kind, *rest = value
     if kind == "plain":
@@ -122,7 +122,7 @@ def unpacked(value: tuple, names: dict) -> Any:
     label, fields = rest[:2]
     cls = names.get(label)
     if kind == "named":
-        return (cls if hasattr(cls, "_fields") else collections.namedtuple(label, fields))._make(items)
+        return cast(Any, cls if hasattr(cls, "_fields") else collections.namedtuple(label, fields))._make(items)
     if cls is None:
         return types.SimpleNamespace(**dict(zip(fields, items)))
     made = object.__new__(cls)

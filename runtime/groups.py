@@ -19,7 +19,8 @@ import numpy as np
 LOCAL = threading.local()               # .axes: groups by name; .failure: what compiled code was stopped by
 SITES: dict[int, tuple] = {}            # what compiled code asks for, by number: (function, names, options)
 NUMBERS: dict[str, int] = {}            # those numbers, by the text of what is asked
-REPORTS = weakref.WeakValueDictionary()     # functions of a list of values by number, for as long as the code is there
+REPORTS: weakref.WeakValueDictionary = weakref.WeakValueDictionary()    # functions of a list of values by number, for
+                                        # as long as the code is there
 _COUNT = itertools.count()
 
 

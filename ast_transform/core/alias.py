@@ -68,7 +68,7 @@ def memory_of(value: Apply) -> Memory:
     return FRESH if isinstance(function, np.ufunc | Draw) else ALIASES      # a ufunc allocates, and so does a draw
 
 
-def may_give_a_cell(value: Apply) -> bool:
+def may_give_a_cell(value: Apply) -> bool | str:
     """Whether a result without axes may be an array in the memory of an operand; an entry at integers is a number."""
     if is_application(value, operator.getitem):
         return any(isinstance(p, Const) and p.value is Ellipsis for p in parts_of(value.args[1]))

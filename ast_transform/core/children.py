@@ -26,7 +26,7 @@ class Registered:
 
 REGISTRY: dict[type, Registered] = {}
 MADE: dict[type, tuple[type, Any]] = {}         # by class of children: the class that they are of, and its data
-_CLASSES = {}
+_CLASSES: dict[tuple, type] = {}
 
 
 def registered(cls) -> Registered | None:

@@ -192,7 +192,7 @@ class Param:
 
 def operands(node) -> Iterator:
     """The variables in an operand or value, in order."""
-    found = []
+    found: list = []
     _operands(node, found)
     return iter(found)
 
@@ -300,7 +300,7 @@ def blocks(step) -> tuple:
 
 def entry_reads(step) -> Iterator[Var]:
     """What a statement reads by itself, before its blocks run (for simple statements: all)."""
-    found = []
+    found: list = []
     _entry_reads(step, found)
     return iter(found)
 
@@ -324,7 +324,7 @@ def _entry_reads(step, found):
 
 def all_reads(step) -> Iterator[Var]:
     """Every variable read in a statement, inner blocks and what they hand on included."""
-    found = []
+    found: list = []
     _all_reads(step, found)
     return iter(found)
 
@@ -368,7 +368,7 @@ def made(step) -> Iterator[Var]:
 
 def all_made(block: Iterable) -> Iterator[Var]:
     """Every variable defined in a block and the blocks inside it."""
-    found = []
+    found: list = []
     _all_made(block, found)
     return iter(found)
 

@@ -337,6 +337,8 @@ def settled(a, b, since=0) -> bool:
 class Afresh:
     """Facts whose lengths belong to one pass of a loop, as facts of another pass: with symbols of their own."""
 
+    known: dict
+
     def __init__(self, ours, label: str):
         self.ours, self.label, self.known = ours, label, {}
 

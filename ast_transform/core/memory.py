@@ -15,6 +15,7 @@ A record says one of them (`memory=FRESH`), or has a part `memory` where the arg
 the types of arrays, and UNKNOWN for what is known only when running, of which nothing may be asked.
 """
 from dataclasses import dataclass
+from typing import Any
 
 
 @dataclass(frozen=True)
@@ -45,7 +46,7 @@ class _Unknown:
 
     __eq__ = __ne__ = __lt__ = __le__ = __gt__ = __ge__ = _ask
     __bool__ = __len__ = __iter__ = __index__ = __contains__ = __getitem__ = _ask
-    __hash__ = None
+    __hash__: Any = None
 
     def __getattr__(self, name):
         if name.startswith("__"):

@@ -91,7 +91,7 @@ class Table(dict):
         raise KeyError(function)
 
 
-RULES: dict[Any, "Rule"] = Table()  # by the function itself
+RULES: Table = Table()              # of Rules, by the function itself
 OPERATIONS: dict[Any, "Operation"] = {}     # those that no rule is needed for, in the same way
 STATIC: set[Any] = set()            # functions that rule parts call while transforming
 

@@ -61,6 +61,8 @@ def begun_with(body, active, unset) -> set:
 
     Its tangent is zero and as large as it is, so it is made where the value is, and is set only where that is.
     """
+    found: set
+    handed: list[tuple[tuple, tuple]]
     found, size = set(), -1
     while size != len(found):
         size = len(found)

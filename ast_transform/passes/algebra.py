@@ -136,7 +136,7 @@ def in_normal_form(function: Function) -> list:
     notes["factored"] says whether a factor was taken out of a sum: of what is read once now there may be more to do.
     """
     counts = read_counts(function)
-    env = {}
+    env: dict = {}
     radicands = {s.targets[0]: r for s in walk(function.body) if isinstance(s, Let) and role(
         s.value) == "root" and _is_float(r := s.value.args[0]) and (r.kind != TEMPORARY or counts.get(r, 0) > 1)}
 

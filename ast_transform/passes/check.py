@@ -52,7 +52,7 @@ def check(function: Function, after: str, outside=None) -> Function:
 
     outside: what it may read beside what it defines and is given; None while it may still be a part of another.
     """
-    defined = {}
+    defined: dict = {}
     for v in all_made(function.body):
         if v in defined:
             raise Broken(f"after {after}: {v} has two definitions in {function.label}")

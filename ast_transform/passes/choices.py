@@ -30,6 +30,7 @@ f(x, t):
 """
 from collections import namedtuple
 from contextlib import contextmanager
+from typing import Any
 
 from gradscribe.ast_transform.core.form import UNDEFINED, For, If, Join, Let, Var, While, operands, substituted, walk
 from gradscribe.ast_transform.passes.views import Views, is_array
@@ -57,6 +58,14 @@ def mapped(side, change):
 
 
 class Choices(Views):
+    choices: dict
+    arm_only: set
+    partly: set
+    ended: list
+    tokens: dict
+    can_write: Any                  # by Storage, as storages
+    storages: Any
+
     # what a branch leaves
 
     def chosen(self, var, a, b, branch, kind, memo):
@@ -207,7 +216,7 @@ class Choices(Views):
         self.can_write(base, node)
         return self.down(self.choices[base], new, node) if base in self.choices else {base: new}
 
-    def down(self, side, new, node) -> dict:
+    def down(self, side: Choice | tuple[Any, Any] | tuple[()], new, node) -> dict:
         """The arrays that a side may show, each as it is after what the side shows has become `new`."""
         if not side:
             return {}

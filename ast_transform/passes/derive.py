@@ -385,7 +385,7 @@ class Derive(Closures):
 class CustomFunction(Function):
     """A callee with a derivative of its own; `tree` holds its arguments in terms of its parameters."""
     rule: object = None
-    tree: list = None
+    tree: list | None = None
     fixed: frozenset = frozenset()      # parameters that the rule gives no adjoint for
     like: object = None                 # the result of the function itself
 

@@ -48,7 +48,7 @@ ADVICE = "Draw outside the function and pass the numbers as an argument."
 _GLOBAL = {getattr(np.random, n): n for n in dir(np.random)
            if getattr(getattr(np.random, n), "__self__", None) is np.random.mtrand._rand}
 _GLOBAL |= {np.random.seed: "seed", np.random.ranf: "random_sample", np.random.sample: "random_sample"}
-_MAKERS = {np.random.default_rng: GENERATOR, GENERATOR: GENERATOR, STATE: STATE, **{b: b for b in BITS}}
+_MAKERS: dict = {np.random.default_rng: GENERATOR, GENERATOR: GENERATOR, STATE: STATE, **{b: b for b in BITS}}
 _SAFE = {"binomial": (5, 0.5), "negative_binomial": (5, 0.5), "hypergeometric": (5, 5, 5), "zipf": (2.0,),
          "triangular": (0.0, 0.5, 1.0), "integers": (5,), "randint": (5,), "choice": (5,)}
 

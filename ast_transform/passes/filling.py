@@ -6,6 +6,7 @@ Each computes what is in the array afterwards; the names that show it are `stora
 import functools
 import inspect
 import operator
+from collections.abc import Callable
 
 import numpy as np
 
@@ -399,7 +400,7 @@ class Filling:
         return view
 
 
-FILLING = {
+FILLING: dict[Callable, str] = {
     np.copyto: "call_copyto",
     np.put: "call_put",
     np.nan_to_num: "call_nan_to_num",

@@ -35,7 +35,7 @@ FEW = (0, 2, 3)                             # where a number that is claimed of 
 THIRD = (29, 19, 9, 6, 3, 4, 10, 12)        # where two lengths leave more than one explanation
 NEAR = 4                                    # what a result's length may differ by from one of an argument
 SIZES = {np.size, np.ndim, np.shape}        # whole numbers made of lengths, whatever an array holds
-_cache = {}
+_cache: dict = {}
 
 
 class _Probe:

@@ -42,10 +42,14 @@ class Sources:
     Arrays are named by the values that first held them: arguments, arrays from outside, and what operations make.
     """
 
+    own: set
+    flow: dict
+    found: dict
+
     def __init__(self, function: Function, callers=()):
         self.own, self.flow, self.found, self.callers = set(), {}, {}, {*callers, function}
-        self.locked = set()             # views that NumPy does not let be written, and what may be one
-        self.cells = set()              # views without axes
+        self.locked: set = set()        # views that NumPy does not let be written, and what may be one
+        self.cells: set = set()         # views without axes
         self.given = {p.value for p in function.params if isinstance(p.value, Var)}
         updated = changes(function)[1]
         for step in walk(function.body):
@@ -129,6 +133,7 @@ class Sources:
 
 def owned_results(function: Function) -> Function:
     """The function, changed so that each array among its results is in memory of its own."""
+    taken: set
     sources, taken = Sources(function), set()
 
     def owned(node):

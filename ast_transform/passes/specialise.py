@@ -76,7 +76,7 @@ from gradscribe.ast_transform.source.diagnose import LanguageError, ShapeError, 
 from gradscribe.ast_transform.source.live import mark_live
 from gradscribe.ast_transform.source.read import Source, parts_of
 
-_SET_BY = weakref.WeakKeyDictionary()      # by the tree of a function: the names that it sets
+_SET_BY: weakref.WeakKeyDictionary = weakref.WeakKeyDictionary()    # by the tree of a function: the names that it sets
 UNARY = {gast.USub: operator.neg, gast.UAdd: operator.pos, gast.Invert: operator.invert, gast.Not: operator.not_}
 COMPARE = {
     gast.Eq: operator.eq,

@@ -131,10 +131,10 @@ class Walk:
     items: tuple = ()               # (hint, fact, source operand)
     bind: Any = None                # (index, item variables) -> value
     plain: bool = False             # range(n): the index itself
-    held: list = ()                 # the sources as they are now
+    held: list | tuple = ()         # the sources as they are now
     sources: tuple = ()             # (container, what must stay while it is walked over: keys, rest or all)
     reads: tuple = ()               # (frame, name, value): what its elements were made from, which Python makes later
-    lists: list = ()                # [mark, place, whether in order]: the lists that Python reads, see dynamic_lists.py
+    lists: list | tuple = ()        # [mark, place, whether in order]: the lists that Python reads, see dynamic_lists.py
 
     def at(self, place, items):
         """What the pass of this place binds."""

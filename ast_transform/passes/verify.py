@@ -41,7 +41,7 @@ from gradscribe.ast_transform.passes.check import Broken
 CALLER = "", "what the caller holds"
 TWICE = "held more than once, perhaps"     # by a container: with the kind of what it holds
 ANY = "any kind"
-NOTHING = frozenset()
+NOTHING: frozenset = frozenset()
 
 
 def verified(function: Function, naming):

@@ -8,6 +8,7 @@ one of its own here, and a write into it, or into what it was made from, leaves 
 import inspect
 import operator
 import types
+from typing import Any
 
 from gradscribe.ast_transform.core import alias
 from gradscribe.ast_transform.core.alias import aliased, memory_of, parts_of, updates, viewed
@@ -23,6 +24,9 @@ from gradscribe.ast_transform.source.diagnose import LanguageError
 COPIED_FIRST = "Copy first, x = x.copy(), or index the array itself."
 
 class Views:
+    build: Any
+    layouts: dict
+
     def made_as(self, var):
         return self.build.made.get(var) or self.walked.get(var)
 

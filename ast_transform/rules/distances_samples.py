@@ -4,8 +4,9 @@ import numpy as np
 
 from gradscribe.ast_transform.rules.samples import between, normal
 
-METRICS = ({}, {"metric": "sqeuclidean"}, {"metric": "cityblock"}, {"metric": "chebyshev"}, {"metric": "cosine"},
-           {"metric": "minkowski", "p": 3}, {"metric": "minkowski", "p": 1.5})
+METRICS: tuple[dict, ...] = (
+    {}, {"metric": "sqeuclidean"}, {"metric": "cityblock"}, {"metric": "chebyshev"}, {"metric": "cosine"},
+    {"metric": "minkowski", "p": 3}, {"metric": "minkowski", "p": 1.5})
 
 
 def two_sets(rng):

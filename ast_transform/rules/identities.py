@@ -36,7 +36,7 @@ def read(text: str) -> Identity:
     'transpose'
     """
     left, right = text.split(" = ")
-    quotient = ast.parse(left, mode="eval").body
+    quotient: Any = ast.parse(left, mode="eval").body
     return Identity(pattern(quotient.left), pattern(quotient.right), pattern(ast.parse(right, mode="eval").body),
                     text)
 

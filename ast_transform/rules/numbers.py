@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Python's mathematics on numbers, parts of floating-point numbers, products of vectors."""
 import math
+from typing import Any
 
 import numpy as np
 
@@ -134,6 +135,7 @@ class math_hypot:
 
 # --- whole numbers ----------------------------------------------------------------------------------------------------
 
+_function: Any
 for _function in (math.factorial, math.isqrt):
     constant(_function, "n", samples=samples.counting_numbers, memory=FRESH)(type(_function.__name__, (), {}))
 for _function in (math.comb, math.perm):

@@ -21,8 +21,8 @@ from gradscribe.ast_transform.source.nonlocals import converted
 from gradscribe.ast_transform.source.origin import Origin
 from gradscribe.ast_transform.source.trees import nodes
 
-_files = {}
-_trees = {}                 # of code that has been read
+_files: dict = {}
+_trees: dict = {}           # of code that has been read
 
 
 @dataclass(eq=False)

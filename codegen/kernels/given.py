@@ -88,7 +88,8 @@ class OfKernel(Vjp):
                 raise NoKernel(f"it writes into {name}, and the adjoint needs what was there before",
                                f"Write to another array than the one that is read, so that {name} stays as it was.")
         made, items = Makers(function), []
-        env, begun = {}, []
+        env: dict = {}
+        begun = []
         for name, item in zip(self.wanted_places, function.result.items, strict=True):
             primal = primals[name]
             if not primal.fact.dims:

@@ -10,6 +10,8 @@
 
 Source: M. Haghighat, C. Polychronopoulos, Symbolic analysis for parallelizing compilers, 1996 (canonical forms).
 """
+from typing import Any
+
 import gast
 
 from gradscribe.codegen.kernels.places import AXES, PLACES, unparsed
@@ -27,7 +29,7 @@ class Indices:
     those that nothing changes; set_here: all names that the kernel sets, which are no places.
     """
 
-    def __init__(self, values: dict, running: dict, names: list, same: set, set_here=frozenset()):
+    def __init__(self, values: dict, running: dict[str, tuple[Any, Any]], names: list, same: set, set_here=frozenset()):
         self.values, self.running, self.names, self.same, self.set_here = values, running, names, same, set_here
 
     def polynomial(self, node, seen=()) -> dict | None:
@@ -45,7 +47,7 @@ class Indices:
         kept = isinstance(node, gast.Call) and isinstance(node.func, gast.Name) and node.func.id in ("min", "max")
         if not kept and not isinstance(node, gast.BinOp):
             return None
-        parts = [self.polynomial(n, seen) for n in (node.args if kept else (node.left, node.right))]
+        parts: list = [self.polynomial(n, seen) for n in (node.args if kept else (node.left, node.right))]
         if None in parts:
             return None
         if kept or not isinstance(node.op, (gast.Add, gast.Sub, gast.Mult)):

@@ -84,7 +84,8 @@ class Places(gast.NodeTransformer):
                     for k in range(count)]
             return made[0] if count == 1 else gast.copy_location(gast.Tuple(made, gast.Load()), node)
         if text == "local.array":
-            shape, dtype = [*node.args, *(k.value for k in node.keywords)]
+            given: list = [*node.args, *(k.value for k in node.keywords)]
+            shape, dtype = given
             function = gast.Attribute(gast.Name("np", gast.Load(), None, None), "empty", gast.Load())
             of = gast.Attribute(gast.Name("np", gast.Load(), None, None), self.dtype(dtype), gast.Load())
             return located(gast.Call(function, [shape, of], []), node)

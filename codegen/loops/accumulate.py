@@ -45,7 +45,7 @@ def f(x, n):
 Source: R. Allen, K. Kennedy, Optimizing Compilers for Modern Architectures, 2002, section 5.3 (array privatization).
 """
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from gradscribe.codegen.loops.analysis.arrays import is_place
 from gradscribe.codegen.loops.analysis.def_use import DefUse
@@ -163,12 +163,13 @@ def without_term(value: Expr, term: Load) -> Expr | None:
     if not isinstance(value, Op) or value.op != "+":
         return None
     left, right = value.args
+    array: Any = term.array
     for one, other in ((left, right), (right, left)):
-        if one == term and term.array.id not in names_in(other):
+        if one == term and array.id not in names_in(other):
             return other
     for one, other in ((left, right), (right, left)):
         rest = without_term(one, term)
-        if rest is not None and term.array.id not in names_in(other):
+        if rest is not None and array.id not in names_in(other):
             return Op("+", (rest, other) if one is left else (other, rest))
     return None
 

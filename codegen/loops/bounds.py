@@ -81,7 +81,7 @@ class Loop(NamedTuple):
     that go before it.
     """
     node: For
-    index: Symbol
+    index: Symbol  # type: ignore[assignment]
     env: dict
     stored: set
     checks: list
@@ -399,7 +399,7 @@ def runs_whole(block: list, inside: bool = False) -> bool:
 
 def grown(loop: For) -> dict:
     """{name: step} of numbers that a loop's body sets once in each pass, to themselves and a constant."""
-    sets = {}
+    sets: dict = {}
     for s in statements([loop]):
         for name in set_by(s):
             sets[name] = sets.get(name, 0) + 1

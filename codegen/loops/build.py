@@ -18,6 +18,7 @@ import ast
 import functools
 import re
 import string
+from typing import Any, cast
 
 import numpy as np
 
@@ -63,7 +64,8 @@ def node(value) -> Expr:
         return value
     if isinstance(value, str):
         head, *rest = value.split(".")
-        return functools.reduce(Attribute, rest, Name(head))
+        owner: Any = Name(head)
+        return functools.reduce(Attribute, rest, owner)
     if isinstance(value, (tuple, list)):
         return Items(tuple(map(node, value)))
     if isinstance(value, (np.dtype, type)):
@@ -94,9 +96,10 @@ def let(target, value: Expr) -> Statement:
         return Store(target, value)
     if isinstance(target, Items):
         return Unpack(target, value)
-    how = MADE.get(value.function) if isinstance(value, Call) and not value.keywords else None
-    if how is not None and value.args and isinstance(value.args[0], Items):
-        return Alloc(target.id, how, value.args[0].items, value.args[1:])
+    call: Any = value
+    how = MADE.get(call.function) if isinstance(value, Call) and not value.keywords else None
+    if how is not None and call.args and isinstance(call.args[0], Items):
+        return Alloc(target.id, how, call.args[0].items, call.args[1:])
     return Let(target.id, value)
 
 
@@ -184,5 +187,5 @@ FINISHED = {
     Let: lambda name, value, *_: let(name, value),
     Alloc: lambda name, how, shape, rest, *_: let(name, Call(f"np.{how}", (Items(shape), *rest))),
     Update: lambda target, op, value, *_: Store(target, value, op) if isinstance(target, Load) else Update(
-        getattr(target, "id", target), op, value),
+        cast(str, getattr(target, "id", target)), op, value),
 }

@@ -20,7 +20,10 @@ user's place that it comes from, its `origin`.
 """
 from collections.abc import Container
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeVar, dataclass_transform
+
+Kind = TypeVar("Kind")
+Stated = TypeVar("Stated", bound="Statement")
 
 
 class Type(NamedTuple):
@@ -41,6 +44,11 @@ class Expr:
     """
 
     __slots__ = ("_asked", "_children", "_hash", "_names", "_reads", "_shown", "_used")
+    if TYPE_CHECKING:
+        __match_args__: ClassVar[tuple]
+        _children: tuple
+        _names: frozenset
+        _used: tuple
 
     def key(self) -> tuple:
         """What makes two of one class equal."""
@@ -57,7 +65,8 @@ class Expr:
             return self._hash
 
 
-def expression(cls):
+@dataclass_transform(frozen_default=True, eq_default=False)
+def expression(cls: type[Kind]) -> type[Kind]:
     return dataclass(frozen=True, eq=False, slots=True)(cls)
 
 
@@ -267,9 +276,12 @@ def renamed(e: Expr, names: dict) -> Expr:
 @dataclass(eq=False, slots=True)
 class Statement:
     """origin: the user's place; line: the number of the printed line."""
+    if TYPE_CHECKING:
+        __match_args__: ClassVar[tuple]
 
 
-def statement(cls):
+@dataclass_transform(eq_default=False)
+def statement(cls: type[Kind]) -> type[Kind]:
     return dataclass(eq=False, slots=True)(cls)
 
 
@@ -531,7 +543,7 @@ def stored_by(s: Statement) -> list:
     return []
 
 
-def names_of(s: Statement) -> frozenset:
+def names_of(s: Any) -> frozenset:
     """The names that a statement itself reads: in its expressions, arrays that it stores into, what it adds to."""
     kind = type(s)
     if kind is Let or kind is Do:
@@ -577,7 +589,7 @@ def unused(name: str, taken: set) -> str:
     return name
 
 
-def copied(s: Statement) -> Statement:
+def copied(s: Stated) -> Stated:
     """A copy of a statement, with copies of those in it; expressions are shared."""
     parts = [[copied(i) for i in part] if isinstance(part, list) else part
              for part in (getattr(s, name) for name in s.__match_args__)]

@@ -70,7 +70,9 @@ class Fusion:
 
     def __init__(self, function: Function):
         self.function, self.arrays = function, Arrays(function)
-        self.touched, self.manners, self.hoped = {}, {}, set()
+        self.touched: dict = {}
+        self.manners: dict = {}
+        self.hoped: set = set()
 
     def run(self) -> None:
         """Changes the function in place."""

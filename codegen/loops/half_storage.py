@@ -29,6 +29,8 @@ def f(x, w):
 >>> function.types["x"], function.types["z"]
 (Type(dtype='float16', rank=1), Type(dtype='float16', rank=1))
 """
+from typing import Any, TypeGuard
+
 import numpy as np
 
 from gradscribe.codegen.loops.analysis.summaries import SHOWING
@@ -84,11 +86,11 @@ def store_in_half(function: Function, given: set, results: list, widening: str =
     _Stored(function, given, results, widening).run()
 
 
-def is_cast(e, dtype):
+def is_cast(e, dtype) -> TypeGuard[Call]:
     return isinstance(e, Call) and e.function == f"np.{dtype}" and len(e.args) == 1
 
 
-def is_constant(e):
+def is_constant(e) -> TypeGuard[Call]:
     """A constant in single precision."""
     return is_cast(e, SINGLE) and isinstance(e.args[0], Const)
 
@@ -216,7 +218,7 @@ class _Stored:
 
     def read(self, e: Expr) -> Expr:
         """A value with entries in half precision widened."""
-        made = rebuilt(e, self.read)
+        made: Any = rebuilt(e, self.read)
         if self.is_half_entry(e):
             return Call(self.widening, (made,))
         if is_cast(e, HALF):

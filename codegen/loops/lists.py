@@ -38,7 +38,7 @@ def f(a, n):
 """
 import itertools
 from collections.abc import Callable, Iterable
-from typing import NamedTuple
+from typing import Any, NamedTuple, TypeGuard, cast
 
 from gradscribe.codegen.loops.analysis.arrays import Use
 from gradscribe.codegen.loops.analysis.def_use import DefUse
@@ -80,11 +80,12 @@ CALLS = {"append": 1, "pop": 0}         # {method: how many arguments it has}
 
 def list_call(e: Expr) -> str | None:
     """'append' or 'pop' of such a call of a list's, at its end; else None."""
+    call: Any = e
     at_end = isinstance(e, Method) and isinstance(e.owner, Name) and len(e.args) == CALLS.get(e.name)
-    return e.name if at_end and not e.keywords else None
+    return call.name if at_end and not call.keywords else None
 
 
-def is_empty_list(s: Statement) -> bool:
+def is_empty_list(s: Statement) -> TypeGuard[Let]:
     """Whether a statement makes an empty list."""
     return isinstance(s, Let) and (s.value == ListOf(()) or isinstance(s.value, EmptyList))
 
@@ -92,13 +93,14 @@ def is_empty_list(s: Statement) -> bool:
 def appended(s: Statement) -> tuple[str, Expr] | tuple[None, None]:
     """The list that a statement appends to, and what; Nones of another statement."""
     if isinstance(s, Do) and list_call(s.value) == "append":
-        return s.value.owner.id, s.value.args[0]
+        call: Any = s.value
+        return call.owner.id, call.args[0]
     return None, None
 
 
 def popped(s: Statement) -> str | None:
     """The list whose last entry gets a name."""
-    return s.value.owner.id if isinstance(s, Let) and list_call(s.value) == "pop" else None
+    return cast(Any, s.value).owner.id if isinstance(s, Let) and list_call(s.value) == "pop" else None
 
 
 def pops_in(s: Statement) -> list[str]:
@@ -123,7 +125,7 @@ def with_lists(e: Expr, length: Callable, last: Callable) -> Expr:
     """An expression with other lengths and last entries of lists: functions of a list's name, None as it was."""
     e, made = rebuilt(e, lambda part: with_lists(part, length, last)), None
     if list_call(e) == "pop":
-        made = last(e.owner.id)
+        made = last(cast(Any, e).owner.id)
     elif isinstance(e, Call) and e.function == "len" and isinstance(e.args[0], Name):
         made = length(e.args[0].id)
     return e if made is None else made
@@ -141,7 +143,7 @@ def name_appended(function: Function) -> None:
     taken = all_names(function)
     for block in [*all_blocks(function)]:
         for s in [*block]:
-            name, value = appended(s)
+            name, value = cast(Any, appended(s))
             if name is not None and not isinstance(value, Name):
                 new = unused(f"{name}_next", taken)
                 function.types[new] = type_of(value, function.types)
@@ -157,7 +159,7 @@ class Rows(NamedTuple):
     """
     array: str
     size: str
-    index: str
+    index: str  # type: ignore[assignment]
     shape: tuple
     dtype: str
 
@@ -167,8 +169,8 @@ class Rows(NamedTuple):
 
 def near(s: Statement, template: str, *given) -> Statement:
     """The statement of a template, which comes from the user's place of another."""
-    made = statement(template, *given)
-    made.origin = s.origin
+    made: Any = statement(template, *given)
+    made.origin = cast(Any, s).origin
     return made
 
 
@@ -177,13 +179,13 @@ def each_entry(s: Statement, shape: tuple, make: Callable[[tuple], tuple[Expr, E
     return [near(s, "{} = {}", *make(at)) for at in itertools.product(*map(range, shape))]
 
 
-def in_rows(s: Statement, lists: dict[str, Rows]) -> list[Statement]:
+def in_rows(s: Any, lists: dict) -> list[Statement]:
     """The statements in the place of one, with lists in rows: {list: its Rows}."""
     for block in blocks(s):
         block[:] = [m for i in block for m in in_rows(i, lists)]
-    to, value = appended(s)
+    to, value = cast(Any, appended(s))
     if to in lists:
-        rows = lists[to]
+        rows: Any = lists[to]
         return [*each_entry(s, rows.shape, lambda at: (rows.entry(at), entry(value, *at) if at else value)),
                 near(s, "{} += 1", rows.size)]
     if is_empty_list(s) and s.name in lists:
@@ -198,13 +200,13 @@ def in_rows(s: Statement, lists: dict[str, Rows]) -> list[Statement]:
     return [*less, s]
 
 
-def is_range(s: Statement) -> bool:
+def is_range(s: Statement) -> TypeGuard[For]:
     """for name in range(count), the count being a number or a length."""
     return is_counted(s) or isinstance(s, For) and s.kind == "range" and len(s.range) == 1 and isinstance(
         s.range[0], Length)
 
 
-def handed_on(loop: Statement, block: list[Statement], function: Function, taken: set) -> list["Handed"]:
+def handed_on(loop: Any, block: list[Statement], function: Function, taken: set) -> list["Handed"]:
     """The lists of a loop's passes that a later loop of the same block goes through; none that is used otherwise.
 
     taken: names, to which those that are made are added.

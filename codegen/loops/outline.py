@@ -74,7 +74,8 @@ def outline(function: Function, short: Container = (), least: int = LEAST) -> li
 
     Changes the function in place.  short: arrays on the function's stack, which stay there; least: statements of a row.
     """
-    made, todo = [], [function]
+    made: list = []
+    todo = [function]
     while todo:
         here = todo.pop()
         while (found := most_repeated(here, short, least)) is not None:
@@ -83,11 +84,12 @@ def outline(function: Function, short: Container = (), least: int = LEAST) -> li
     return made
 
 
-def most_repeated(function, short, least):
+def most_repeated(function, short, least) -> tuple[list, list, list] | None:
     """(rows, params, results): copies of one row, of which leaving out all but one leaves out the most statements, with
     the names, each by its place in the first row, that are given and returned; None where there is none.
     """
-    places, words, keys = [], [], {}    # all statements of all blocks; words: one number for those of one shape
+    places, words = [], []              # all statements of all blocks; words: one number for those of one shape
+    keys: dict = {}
     for block, in_loop in form.blocks_in_loops(function.block):
         places += [(block, k, in_loop) for k in range(len(block))] + [None]
         words += [keys.setdefault(shape_of([s]).key, len(keys)) if may_go(s, short) else None for s in block] + [None]

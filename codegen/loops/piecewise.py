@@ -53,14 +53,17 @@ Source: M. Wolfe, High Performance Compilers for Parallel Computing, 1996, chapt
 W. Pugh, Finding legal reordering transformations using mappings, 1995 (affine maps of passes to entries).
 """
 import math
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 from gradscribe.codegen.loops.analysis.arrays import Arrays, is_entry
 from gradscribe.codegen.loops.analysis.effects import Effects
+from gradscribe.codegen.loops.analysis.parallelism import Order
 from gradscribe.codegen.loops.analysis.ranges import Linear, Ranges
 from gradscribe.codegen.loops.build import ZERO, joined, quoted
 from gradscribe.codegen.loops.form import (
+    UNKNOWN,
     Alloc,
+    Call,
     Compare,
     Const,
     Expr,
@@ -115,7 +118,7 @@ def nest_of(s: Statement) -> Nest | None:
     indices = {loop.index for loop in loops}
     plain = isinstance(s, Store) and isinstance(s.entry.array, Name) and len(indices) == len(loops) and not any(
         names_in(loop.range[0]) & indices for loop in loops)
-    return Nest(loops, s) if loops and plain else None
+    return Nest(loops, cast(Store, s)) if loops and plain else None
 
 
 def place_of(e: Expr, indices) -> Linear | None:
@@ -126,7 +129,7 @@ def place_of(e: Expr, indices) -> Linear | None:
         return Linear(0, {e.id: 1}) if e.id in indices else None
     if not isinstance(e, Op) or e.op not in ("+", "-", "*", "neg"):
         return None
-    found = [place_of(a, indices) for a in e.args]
+    found: list = [place_of(a, indices) for a in e.args]
     if None in found:
         return None
     if e.op == "neg":
@@ -146,7 +149,7 @@ def written_out(form: Linear) -> Expr:
     >>> ast.unparse(written(written_out(Linear(-1, {"i": 1, "j": -2})))), ast.unparse(written(written_out(Linear(3))))
     ('i - 2 * j - 1', '3')
     """
-    parts = [(c, Name(n) if abs(c) == 1 else Op("*", (Const(abs(c)), Name(n)))) for n, c in sorted(
+    parts: list = [(c, Name(n) if abs(c) == 1 else Op("*", (Const(abs(c)), Name(n)))) for n, c in sorted(
         form.terms.items(), key=lambda t: t[1] < 0)]
     if form.const or not parts:
         parts.append((form.const, Const(abs(form.const))))
@@ -174,7 +177,7 @@ def write_out_tables(function: Function) -> bool:
                 nest.top, u.statement) and all(isinstance(p, (Name, Const)) for p in u.parent.index) for u in uses):
             continue
         at = nest.store.entry.index
-        value = written_out(place_of(nest.store.value, nest.lengths.keys()))
+        value = written_out(cast(Linear, place_of(nest.store.value, nest.lengths.keys())))
 
         def new(e, name=name, at=at, value=value):
             e = rebuilt(e, new)
@@ -216,7 +219,9 @@ class Steps(NamedTuple):
 
 def in_one_step(function: Function) -> None:
     """Changes a function in place."""
-    arrays, done, again = Arrays(function), set(), set()
+    arrays = Arrays(function)
+    done: set = set()
+    again: set = set()
     while True:
         found = next((s for name in sorted(arrays.own - done) if (s := steps_of(name, arrays, function))), None)
         if found is None:
@@ -464,17 +469,18 @@ def reader_gathers(steps, arrays, function, again):
     block = arrays.blocks[nest.top]
     reader = next((n for s in block if (n := nest_of(s)) is not None and len(reads) == 1 and
                    n.store is reads[0].statement), None)
-    if reader is None or reads[0].role != "entry" or reader.store.op is not None:
+    if reader is None or reads[0].role != "entry" or reader.store.op is not None or any(
+            isinstance(e, Call) and e.function == "place" for e in walk(nest.store.value)):     # which may raise
         return None
     at = [place_of(p, reader.lengths.keys()) for p in reads[0].parent.index]
     if None in at or any(list(p.terms.values()) != [1] for p in at) or len({i for p in at for i in p.terms}) < len(
             reader.loops):
         return None
-    between = Effects(block[block.index(nest.top) + 1:block.index(reader.top)])
-    operands = names_in(nest.store.value) | {n for d in nest.lengths.values() for n in names_in(d)}
-    foreign = bool(between.writes.keys() - arrays.own)
-    if not between.known or operands & (between.sets | between.writes.keys()) or foreign and not operands - \
-            nest.lengths.keys() <= arrays.own:
+    until = Effects(block[block.index(nest.top) + 1:block.index(reader.top) + 1])       # the reader's own stores, too
+    operands = {n for e in (nest.store.value, *nest.lengths.values()) for n in names_in(e)} - nest.lengths.keys()
+    order, of_arrays = Order(function), [n for n in operands if function.types.get(n, UNKNOWN).rank]
+    if not until.known or operands & (until.sets | until.writes.keys()) or not all(
+            order.apart(written, n) for written in until.writes for n in of_arrays):
         return None
     taken = all_names(function) - again | {
         n for s in statements([nest.top, reader.top]) for n in (*names_of(s), *set_by(s))}

@@ -67,7 +67,7 @@ def optimised(function: Function, passes=None) -> tuple:
     passes: what is done to the function, for_cpu unless it is told.
     """
     optimise(function, passes or for_cpu)
-    lines = []
+    lines: list = []
     printed(to_tree(function).body, 1, lines)
     head = f"def {function.name}({', '.join(function.params)}):"
     return "\n".join([head, *(line for line, _ in lines)]) + "\n", [None, *(origin for _, origin in lines)]
@@ -83,7 +83,7 @@ def optimise(function: Function, passes: Callable[[Function], None]) -> None:
 
 
 def for_cpu(function: Function, parallel: bool = False, any_order: bool = True,
-            looked_at: Callable[[Function], None] = id) -> None:
+            looked_at: Callable[[Function], object] = id) -> None:
     """The passes for the CPU.
 
     parallel: loops are spread over cores; any_order: sums may be taken in any order; looked_at: is given the function

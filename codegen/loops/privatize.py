@@ -63,7 +63,7 @@ def f(a):
 Source: P. Tu, D. Padua, Automatic array privatization, 1993.
 """
 import functools
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from gradscribe.codegen.loops.accumulate import ZERO, is_short
 from gradscribe.codegen.loops.analysis.aliases import aliases_at
@@ -122,7 +122,7 @@ class NotPrivate(Exception):
 
     def __init__(self, name: str | None = None):
         super().__init__(name)
-        self.name = name
+        self.name: Any = name
 
 
 class Private(NamedTuple):

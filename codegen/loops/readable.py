@@ -200,7 +200,7 @@ def with_temporaries_inside(function: Function, temporaries: set) -> None:
     reads = Counter(part.id for s in statements(function.block) for e in expressions(s) for part in walk(e)
                     if isinstance(part, Name))
     for block in all_blocks(function):
-        out = []
+        out: list = []
         for s in block:
             before = out[-1] if out else None
             if isinstance(before, Let) and before.name in temporaries and reads[before.name] == 1 and not isinstance(

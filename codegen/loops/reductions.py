@@ -27,12 +27,15 @@ def f(x, y, k):
 
 Source: S. Carr, K. Kennedy, Scalar replacement in the presence of conditional control flow, 1994 (of reductions).
 """
+from typing import cast
+
 from gradscribe.codegen.loops.analysis.arrays import Arrays
 from gradscribe.codegen.loops.analysis.dependence import accumulated
 from gradscribe.codegen.loops.analysis.ranges import Ranges
 from gradscribe.codegen.loops.form import (
     Compare,
     Const,
+    Expr,
     For,
     Function,
     If,
@@ -56,7 +59,7 @@ def sums_of_numbers(function: Function, own: set | None = None) -> None:
     own = Arrays(function).own if own is None else own
     for block in all_blocks(function):
         for loop in [s for s in block if is_counted(s) and is_innermost(s)]:
-            if not names_in(loop.count).isdisjoint(set_in(loop.block)):
+            if not names_in(cast(Expr, loop.count)).isdisjoint(set_in(loop.block)):
                 continue
             sums = [s for s in loop.block if stays(s, loop, function) and s.entry.array.id in own]
             for place in dict.fromkeys(s.entry for s in sums):

@@ -88,7 +88,8 @@ def rematerialise(function: Function, machine: costs.Machine | None = None, repe
     loops no fusion joins the one that makes them.
     """
     machine = machine or costs.MACHINE
-    arrays, above, done, found = Arrays(function), holders(function), {}, set()
+    arrays, above, found = Arrays(function), holders(function), set()
+    done: dict = {}
     ranges = functools.cache(lambda: Ranges(function))          # of whole numbers, which stay as they are
     own = sorted(arrays.own)
     for name in own:

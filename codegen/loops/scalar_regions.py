@@ -118,7 +118,8 @@ def as_calls(function: Function, short: Container = ()) -> list:
 
 def with_repeated(regions: list, functions: list) -> list:
     """The regions that functions call, knowing the loop nests of which one of these has several."""
-    named, repeated, calls = {r.name: r for r in regions}, {}, Counter()
+    named, repeated = {r.name: r for r in regions}, {}
+    calls: Counter = Counter()
     for function in functions:
         called = [(region, in_loop) for block, in_loop in form.blocks_in_loops(function.block) for s in block
                   if (region := named.get(getattr(getattr(s, "value", None), "function", None))) is not None]

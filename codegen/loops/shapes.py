@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What single statements of the loop form are: counted loops, fills, checks; and values as an array holds them."""
+from typing import TypeGuard
+
 from gradscribe.codegen.loops.analysis.effects import CHECKS
 from gradscribe.codegen.loops.form import (
     Alloc,
@@ -31,7 +33,7 @@ KEPT = ("float64", "int64", "complex128")       # dtypes that a sum keeps whatev
 SINGLE = ("float32", "complex64")               # and where what is added is of the same
 
 
-def is_counted(s: Statement) -> bool:
+def is_counted(s: Statement) -> TypeGuard[For]:
     """for name in range(count), upwards."""
     return isinstance(s, For) and s.kind == "range" and len(s.range) == 1 and isinstance(s.range[0], (Name, Const))
 

@@ -125,7 +125,8 @@ class Unfit(Exception):
 
 def in_lanes(function: Function) -> None:
     """Changes the outermost loops of a function in place."""
-    lanes, block = _Lanes(function), []
+    lanes = _Lanes(function)
+    block: list = []
     for s in function.block:
         try:
             block += lanes.of(s) if is_counted(s) else [s]

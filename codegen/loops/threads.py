@@ -62,7 +62,8 @@ def spread(function: Function, sums: bool) -> None:
     sums: whether loops that sum numbers are spread as well, the order of whose sums then depends on the number of
     threads.
     """
-    own, out = Arrays(function).own, []
+    own = Arrays(function).own
+    out: list = []
     for s in function.block:
         if is_counted(s) and may_be_spread(s, own, function, sums):
             test = enough(s)

@@ -20,6 +20,7 @@ def f(x):
 """
 import ast
 import operator
+from typing import Any, cast
 
 from gradscribe.codegen.loops.form import (
     Alloc,
@@ -66,7 +67,7 @@ BINARY = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.FloorDiv:
 UNARY = {ast.USub: "neg", ast.Not: "not", ast.Invert: "~", ast.UAdd: "pos"}
 COMPARED = {ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">=", ast.Eq: "==", ast.NotEq: "!=", ast.Is: "is",
             ast.IsNot: "is not", ast.In: "in", ast.NotIn: "not in"}
-SIGNS = {word: kind for table in (BINARY, COMPARED) for kind, word in table.items()}
+SIGNS: dict[str, Any] = {word: kind for table in (BINARY, COMPARED) for kind, word in table.items()}
 SIGNS_OF_ONE = {word: kind for kind, word in UNARY.items()}
 FUNCTIONS = {"+": operator.add, "-": operator.sub, "*": operator.mul, "/": operator.truediv, "neg": operator.neg,
              "//": operator.floordiv, "%": operator.mod, ">>": operator.rshift}
@@ -156,7 +157,7 @@ def _dotted(node):
     return ".".join([node.id, *reversed(names)])
 
 
-def read(node) -> object:
+def read(node) -> Any:
     """The expression of a tree's."""
     kind = type(node)
     if kind is ast.Name:
@@ -171,7 +172,7 @@ def read(node) -> object:
         owner, index = node.value, node.slice
         if isinstance(owner, ast.Attribute) and owner.attr == "shape" and isinstance(owner.value, ast.Name) and \
                 isinstance(index, ast.Constant):
-            return Length(owner.value.id, index.value)
+            return Length(owner.value.id, cast(int, index.value))
         parts = index.elts if isinstance(index, ast.Tuple) else [index]
         return Load(read(owner), tuple(map(read, parts)))
     if kind is ast.Call:

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Vector math: elementary functions in loops that are vectorised are those of runtime/vmath.py and vmath32.py."""
+from typing import Any
+
 from gradscribe.codegen.foreign import PREFIX
 from gradscribe.codegen.llvm_inline import in_single
 from gradscribe.codegen.loops.analysis.dependence import summed
@@ -46,10 +48,10 @@ def in_loops(function: Function) -> None:
     """
     types = function.types
 
-    def new(e: Expr) -> Expr:
+    def new(e: Any) -> Expr:
         if isinstance(e, Call) and e.function == "np.float32":
             inner = e.args[0]
-            name = in_single(elementary(inner))
+            name: Any = in_single(elementary(inner))
             if name is not None and all(is_single(a, types) for a in inner.args):
                 return Call(name, tuple(map(new, inner.args)))
         name = elementary(e)

@@ -28,7 +28,7 @@ def f(x):
 
 Source: the composition of access functions in P. Feautrier, Dataflow analysis of array and scalar references, 1991.
 """
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 from gradscribe.codegen.loops.analysis.arrays import Arrays, uses_in
 from gradscribe.codegen.loops.analysis.lengths import is_product
@@ -395,7 +395,7 @@ def offset_of(part: Expr):
         return OTHER if isinstance(part, Const) and part.value is None else None
     if part.step is not None or not natural(part.lower) or not (natural(part.upper) or from_end(part.upper)):
         return OTHER
-    return part.lower.value if part.lower is not None else 0
+    return cast(Const, part.lower).value if part.lower is not None else 0
 
 
 def natural(end) -> bool:
@@ -414,8 +414,8 @@ def view_length(part: Slice, length: Expr):
         return length
     if not isinstance(length, Const):
         return None
-    first, last = (
-        None if e is None else -e.args[0].value if from_end(e) else e.value for e in (part.lower, part.upper))
+    ends: tuple[Any, Any] = part.lower, part.upper
+    first, last = (None if e is None else -e.args[0].value if from_end(e) else e.value for e in ends)
     return Const(len(range(length.value)[first:last]))
 
 
@@ -430,12 +430,15 @@ def inside(part: Expr, slice_: Slice, span: Span) -> Expr:
         if isinstance(part, Const):
             return Const(part.value + offset)
         return Op("+", (part, Const(offset))) if offset else part
-    first = offset + (part.lower.value if part.lower is not None else 0)
+    start: Any = part.lower
+    first = offset + (start.value if start is not None else 0)
     lower = Const(first) if first else None
-    if from_end(slice_.upper) or from_end(part.upper):
-        gone = sum(e.args[0].value for e in (slice_.upper, part.upper) if e is not None)
+    outer: Any = slice_.upper
+    upper: Any = part.upper
+    if from_end(outer) or from_end(upper):
+        gone = sum(e.args[0].value for e in (outer, upper) if e is not None)
         return Slice(lower, Op("neg", (Const(gone),)), None)
-    ends = [e for e in (slice_.upper and slice_.upper.value, part.upper and part.upper.value + offset) if e is not None]
+    ends = [e for e in (outer and outer.value, upper and upper.value + offset) if e is not None]
     return Slice(lower, Const(min(ends)) if ends else None, None)
 
 
@@ -474,7 +477,7 @@ def fill_in_place(function: Function) -> None:
     again = True
     while again:
         copied = {copied_array(s) for s in statements(function.block) if isinstance(s, For)} - {None}
-        arrays = Arrays(function) if copied else None
+        arrays: Any = Arrays(function) if copied else None
         again = any([_filled_in_place(function, n, arrays) for n in sorted(copied) if n in arrays.own])
 
 

@@ -80,7 +80,8 @@ def webs_apart(function: Function, loops_own: bool = False) -> None:
                 function.types[name] = function.types[site.name]
             taken.add(name)
             named[web] = named[site.name, "first"] = name
-    reads, sets = {}, {}
+    reads: dict = {}
+    sets: dict = {}
     for site in webs.above:
         name = named[webs.top(site)]
         if name != site.name:

@@ -267,8 +267,7 @@ def _by_positions(x: np.ndarray, w: np.ndarray, strides: tuple[int, ...], dilati
     return out.reshape(n, *counts, o)
 
 
-def _grouped_sum_of_products(x: np.ndarray, w: np.ndarray, strides: tuple[int, ...],
-                             dilation: tuple[int, ...]) -> np.ndarray:
+def _grouped_sum_of_products(x, w, strides, dilation):
     """The same with an axis of groups in front: x (g, n, *lengths, c), w (g, *kernel, c, o)."""
     groups, n, *lengths, c = x.shape
     _, *kernel, _, o = w.shape

@@ -5,7 +5,7 @@ Both are one indexed read or write: each axis of the operand gets an array of in
 which is where the blocks start along that axis plus 0, 1, 2 ... along the block's own.
 See https://openxla.org/xla/operation_semantics#gather.
 """
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -150,7 +150,7 @@ def scatter_max(operand: np.ndarray, scatter_indices: np.ndarray, updates: np.nd
     return _one_by_one(operand, place, blocks, np.maximum)
 
 
-def _one_by_one(operand: np.ndarray, place: tuple[np.ndarray, ...], blocks: np.ndarray,
+def _one_by_one(operand: np.ndarray, place: Sequence[np.ndarray], blocks: np.ndarray,
                 computation: Callable) -> np.ndarray:
     """A copy of the operand into which one block after the other is worked, so that blocks may meet."""
     out = operand.copy()
@@ -184,8 +184,7 @@ def _written(operand: np.ndarray, scatter_indices: np.ndarray, updates: np.ndarr
     return tuple(_indices(starts, sizes)), blocks
 
 
-def _starts(operand: np.ndarray, indices: np.ndarray, index_map: tuple[int, ...], operand_batch: tuple[int, ...],
-            indices_batch: tuple[int, ...]) -> list[np.ndarray | None]:
+def _starts(operand, indices, index_map, operand_batch, indices_batch):
     """Where the blocks start along each axis of the operand, one number a place; None is the axis's beginning."""
     places = indices.shape[:-1]
     starts = [None] * operand.ndim
@@ -197,7 +196,7 @@ def _starts(operand: np.ndarray, indices: np.ndarray, index_map: tuple[int, ...]
     return starts
 
 
-def _indices(starts: list[np.ndarray | None], sizes: list[int]) -> list[np.ndarray]:
+def _indices(starts: Sequence[Any], sizes: Sequence[int]) -> list[np.ndarray]:
     """For each axis the indices of all entries of all blocks, in a shape that broadcasts to (places, *sizes)."""
     rank = len(sizes)
     indices = []

@@ -7,7 +7,6 @@ import math
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from gradscribe import random
 from gradscribe.nn.functions import logsumexp, softmax
@@ -50,9 +49,9 @@ def _attended(mask, is_causal, query_seq_lengths, key_value_seq_lengths, local_w
     return seen
 
 
-def dot_product_attention(query: ArrayLike, key: ArrayLike, value: ArrayLike, bias: ArrayLike | None = None,
-                          mask: ArrayLike | None = None, *, scale: float | None = None, is_causal: bool = False,
-                          query_seq_lengths: ArrayLike | None = None, key_value_seq_lengths: ArrayLike | None = None,
+def dot_product_attention(query: np.ndarray, key: np.ndarray, value: np.ndarray, bias: np.ndarray | None = None,
+                          mask: np.ndarray | None = None, *, scale: float | None = None, is_causal: bool = False,
+                          query_seq_lengths: np.ndarray | None = None, key_value_seq_lengths: np.ndarray | None = None,
                           local_window_size: int | tuple[int, int] | None = None, implementation: str | None = None,
                           return_residual: bool = False) -> Any:
     """softmax(scale query keyᵀ + bias) value for each head: what each target reads from the sources.

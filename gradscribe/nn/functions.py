@@ -20,7 +20,7 @@ Axis = int | tuple[int, ...] | None
 tanh = np.tanh
 
 
-def identity(x: ArrayLike) -> np.ndarray:
+def identity(x: np.ndarray) -> np.ndarray:
     """x itself.
 
     >>> float(identity(np.float64(2.0)))
@@ -29,7 +29,7 @@ def identity(x: ArrayLike) -> np.ndarray:
     return x
 
 
-def relu(x: ArrayLike) -> np.ndarray:
+def relu(x: np.ndarray) -> np.ndarray:
     """The larger of x and 0; its derivative at 0 is 0.
 
     >>> relu(np.array([-1.0, 0.0, 2.0])).tolist()
@@ -38,7 +38,7 @@ def relu(x: ArrayLike) -> np.ndarray:
     return np.where(x <= 0, 0, x)
 
 
-def relu6(x: ArrayLike) -> np.ndarray:
+def relu6(x: np.ndarray) -> np.ndarray:
     """x between 0 and 6, the nearer of them elsewhere; its derivative at 0 and at 6 is 0.
 
     A. Krizhevsky, Convolutional deep belief networks on CIFAR-10 (2010).
@@ -49,7 +49,7 @@ def relu6(x: ArrayLike) -> np.ndarray:
     return np.where(x <= 0, 0.0, np.where(x >= 6, 6.0, x))
 
 
-def leaky_relu(x: ArrayLike, negative_slope: ArrayLike = 0.01) -> np.ndarray:
+def leaky_relu(x: np.ndarray, negative_slope: float | np.ndarray = 0.01) -> np.ndarray:
     """x where it is not negative, negative_slope times x elsewhere; the derivative at 0 is 1.
 
     >>> leaky_relu(np.array([-1.0, 2.0])).tolist()
@@ -58,7 +58,7 @@ def leaky_relu(x: ArrayLike, negative_slope: ArrayLike = 0.01) -> np.ndarray:
     return np.where(x >= 0, x, negative_slope * x)
 
 
-def elu(x: ArrayLike, alpha: ArrayLike = 1.0) -> np.ndarray:
+def elu(x: np.ndarray, alpha: float | np.ndarray = 1.0) -> np.ndarray:
     """x where it is positive, alpha (exp(x) - 1) elsewhere.
 
     D.-A. Clevert, T. Unterthiner, S. Hochreiter, Fast and accurate deep network learning by exponential linear units
@@ -71,7 +71,7 @@ def elu(x: ArrayLike, alpha: ArrayLike = 1.0) -> np.ndarray:
     return np.where(positive, x, alpha * np.expm1(np.where(positive, 0.0, x)))
 
 
-def celu(x: ArrayLike, alpha: ArrayLike = 1.0) -> np.ndarray:
+def celu(x: ArrayLike, alpha: float | np.ndarray = 1.0) -> np.ndarray:
     """x where it is positive, alpha (exp(x / alpha) - 1) elsewhere: differentiable for every alpha.
 
     J. T. Barron, Continuously differentiable exponential linear units (2017), equation 2.
@@ -82,7 +82,7 @@ def celu(x: ArrayLike, alpha: ArrayLike = 1.0) -> np.ndarray:
     return np.maximum(x, 0.0) + alpha * np.expm1(np.minimum(x, 0.0) / alpha)
 
 
-def selu(x: ArrayLike) -> np.ndarray:
+def selu(x: np.ndarray) -> np.ndarray:
     """1.0507... times elu(x, 1.6732...), which keeps mean 0 and variance 1 through layers.
 
     G. Klambauer et al., Self-normalizing neural networks (2017), equation 2.
@@ -93,7 +93,7 @@ def selu(x: ArrayLike) -> np.ndarray:
     return 1.0507009873554804934193349852946 * elu(x, 1.6732632423543772848170429916717)
 
 
-def gelu(x: ArrayLike, approximate: bool = True) -> np.ndarray:
+def gelu(x: np.ndarray, approximate: bool = True) -> np.ndarray:
     """x times the normal distribution's function at x; approximate: by a tanh that is off by at most 5e-4.
 
     D. Hendrycks, K. Gimpel, Gaussian error linear units (2016), section 2.
@@ -124,7 +124,7 @@ def log_sigmoid(x: ArrayLike) -> np.ndarray:
     return special.log_expit(x)
 
 
-def silu(x: ArrayLike) -> np.ndarray:
+def silu(x: np.ndarray) -> np.ndarray:
     """x sigmoid(x); also called swish.
 
     S. Elfwing, E. Uchibe, K. Doya, Sigmoid-weighted linear units for neural network function approximation (2018).
@@ -138,7 +138,7 @@ def silu(x: ArrayLike) -> np.ndarray:
 swish = silu
 
 
-def mish(x: ArrayLike) -> np.ndarray:
+def mish(x: np.ndarray) -> np.ndarray:
     """x tanh(softplus(x)).
 
     D. Misra, Mish: a self regularized non-monotonic activation function (2019), equation 1.
@@ -149,7 +149,7 @@ def mish(x: ArrayLike) -> np.ndarray:
     return x * np.tanh(np.logaddexp(x, 0))
 
 
-def hard_tanh(x: ArrayLike) -> np.ndarray:
+def hard_tanh(x: np.ndarray) -> np.ndarray:
     """x between -1 and 1, the nearer of them elsewhere; the derivative at -1 and 1 is 1.
 
     >>> hard_tanh(np.array([-3.0, 0.5, 2.0])).tolist()
@@ -158,7 +158,7 @@ def hard_tanh(x: ArrayLike) -> np.ndarray:
     return np.where(x > 1, 1, np.where(x < -1, -1, x))
 
 
-def hard_sigmoid(x: ArrayLike) -> np.ndarray:
+def hard_sigmoid(x: np.ndarray) -> np.ndarray:
     """relu6(x + 3) / 6.
 
     >>> hard_sigmoid(np.array([-3.0, 0.0, 4.0])).tolist()
@@ -167,7 +167,7 @@ def hard_sigmoid(x: ArrayLike) -> np.ndarray:
     return relu6(x + 3.0) / 6.0
 
 
-def hard_silu(x: ArrayLike) -> np.ndarray:
+def hard_silu(x: np.ndarray) -> np.ndarray:
     """x hard_sigmoid(x); also called hard_swish.
 
     A. Howard et al., Searching for MobileNetV3 (2019), section 5.2.
@@ -190,7 +190,7 @@ def softplus(x: ArrayLike) -> np.ndarray:
     return np.logaddexp(x, 0)
 
 
-def soft_sign(x: ArrayLike) -> np.ndarray:
+def soft_sign(x: np.ndarray) -> np.ndarray:
     """x / (|x| + 1).
 
     >>> soft_sign(np.array([-1.0, 3.0])).tolist()
@@ -199,7 +199,7 @@ def soft_sign(x: ArrayLike) -> np.ndarray:
     return x / (np.abs(x) + 1)
 
 
-def squareplus(x: ArrayLike, b: ArrayLike = 4) -> np.ndarray:
+def squareplus(x: np.ndarray, b: float | np.ndarray = 4) -> np.ndarray:
     """(x + √(x² + b)) / 2, a relu with its corner rounded off.
 
     J. T. Barron, Squareplus: a softplus-like algebraic rectifier (2021), equation 1.
@@ -210,7 +210,7 @@ def squareplus(x: ArrayLike, b: ArrayLike = 4) -> np.ndarray:
     return (x + np.sqrt(x * x + b)) / 2
 
 
-def sparse_plus(x: ArrayLike) -> np.ndarray:
+def sparse_plus(x: np.ndarray) -> np.ndarray:
     """0 up to -1, (x + 1)² / 4 from there to 1, x beyond.
 
     >>> sparse_plus(np.array([-2.0, 0.0, 3.0])).tolist()
@@ -219,7 +219,7 @@ def sparse_plus(x: ArrayLike) -> np.ndarray:
     return np.where(x <= -1, 0.0, np.where(x >= 1, x, (x + 1.0)**2 / 4))
 
 
-def sparse_sigmoid(x: ArrayLike) -> np.ndarray:
+def sparse_sigmoid(x: np.ndarray) -> np.ndarray:
     """0 up to -1, (x + 1) / 2 from there to 1, 1 beyond: the derivative of sparse_plus.
 
     M. Blondel, A. F. T. Martins, V. Niculae, Learning with Fenchel-Young losses (2020), section 6.2.
@@ -230,7 +230,7 @@ def sparse_sigmoid(x: ArrayLike) -> np.ndarray:
     return 0.5 * np.clip(x + 1.0, 0.0, 2.0)
 
 
-def log1mexp(x: ArrayLike) -> np.ndarray:
+def log1mexp(x: np.ndarray) -> np.ndarray:
     """log(1 - exp(-x)) for x >= 0, NaN for x < 0.
 
     M. Mächler, Accurately computing log(1 - exp(-|a|)) (2012), equation 7.
@@ -242,7 +242,7 @@ def log1mexp(x: ArrayLike) -> np.ndarray:
     return np.where(small, np.log(-np.expm1(-np.where(small, x, 1.0))), np.log1p(-np.exp(-np.where(small, 1.0, x))))
 
 
-def glu(x: ArrayLike, axis: int = -1) -> np.ndarray:
+def glu(x: np.ndarray, axis: int = -1) -> np.ndarray:
     """The first half of x along the axis, times the sigmoid of the second half.  ValueError for an odd length.
 
     Y. N. Dauphin et al., Language modeling with gated convolutional networks (2017), equation 1.
@@ -295,7 +295,8 @@ def logsumexp(a: ArrayLike, axis: Axis = None, b: ArrayLike | None = None, keepd
     return special.logsumexp(a, axis=axis, b=b, keepdims=keepdims, return_sign=return_sign)
 
 
-def logmeanexp(x: ArrayLike, axis: Axis = None, where: ArrayLike | None = None, keepdims: bool = False) -> np.ndarray:
+def logmeanexp(x: np.ndarray, axis: Axis = None, where: ArrayLike | None = None,
+               keepdims: bool = False) -> np.ndarray:
     """The logarithm of the mean of exp(x) along the axis, over the entries where `where` is true.
 
     >>> float(logmeanexp(np.array([1000.0, 1000.0])))
@@ -306,8 +307,9 @@ def logmeanexp(x: ArrayLike, axis: Axis = None, where: ArrayLike | None = None, 
     return logsumexp(x, axis=axis, keepdims=keepdims, where=where) - np.log(count).astype(x.dtype)
 
 
-def standardize(x: ArrayLike, axis: Axis = -1, mean: ArrayLike | None = None, variance: ArrayLike | None = None,
-                epsilon: ArrayLike = 1e-5, where: ArrayLike | None = None, *, algorithm: str = "stable") -> np.ndarray:
+def standardize(x: np.ndarray, axis: Axis = -1, mean: float | np.ndarray | None = None,
+                variance: float | np.ndarray | None = None, epsilon: float | np.ndarray = 1e-5,
+                where: ArrayLike | None = None, *, algorithm: str = "stable") -> np.ndarray:
     """(x - mean) / √(variance + epsilon), with the mean and variance along the axis where they are not given.
 
     algorithm "stable" takes the variance as the mean of (x - mean)², "fast" as the mean of x² less mean², which loses

@@ -31,7 +31,7 @@ def _errors(predictions, targets):
     return predictions - targets
 
 
-def squared_error(predictions: ArrayLike, targets: ArrayLike | None = None) -> np.ndarray:
+def squared_error(predictions: np.ndarray, targets: np.ndarray | None = None) -> np.ndarray:
     """(predictions - targets)² for each entry; targets are 0 unless given.
 
     >>> squared_error(np.array([1.0, 3.0]), np.array([1.0, 1.0])).tolist()
@@ -40,7 +40,7 @@ def squared_error(predictions: ArrayLike, targets: ArrayLike | None = None) -> n
     return _errors(predictions, targets=targets)**2
 
 
-def l2_loss(predictions: ArrayLike, targets: ArrayLike | None = None) -> np.ndarray:
+def l2_loss(predictions: np.ndarray, targets: np.ndarray | None = None) -> np.ndarray:
     """Half of (predictions - targets)² for each entry; targets are 0 unless given.
 
     >>> l2_loss(np.array([1.0, 3.0]), np.array([1.0, 1.0])).tolist()
@@ -49,7 +49,7 @@ def l2_loss(predictions: ArrayLike, targets: ArrayLike | None = None) -> np.ndar
     return 0.5 * _errors(predictions, targets=targets)**2
 
 
-def huber_loss(predictions: ArrayLike, targets: ArrayLike | None = None, delta: float = 1.0) -> np.ndarray:
+def huber_loss(predictions: np.ndarray, targets: np.ndarray | None = None, delta: float = 1.0) -> np.ndarray:
     """Half of the squared error up to delta, linear beyond.
 
     P. J. Huber, Robust estimation of a location parameter (1964), page 73.
@@ -62,7 +62,7 @@ def huber_loss(predictions: ArrayLike, targets: ArrayLike | None = None, delta: 
     return np.where(size <= delta, 0.5 * errors**2, delta * (size - 0.5 * delta))
 
 
-def log_cosh(predictions: ArrayLike, targets: ArrayLike | None = None) -> np.ndarray:
+def log_cosh(predictions: np.ndarray, targets: np.ndarray | None = None) -> np.ndarray:
     """The logarithm of the hyperbolic cosine of each error: squares near 0, absolute values far away.
 
     >>> log_cosh(np.array([0.0, 1000.0])).round(6).tolist()
@@ -78,7 +78,7 @@ def _unit(x, epsilon, axis):
     return x / np.where(short, epsilon, np.sqrt(np.sum(np.where(short, 1.0, x)**2, axis=axis, keepdims=True)))
 
 
-def cosine_similarity(predictions: ArrayLike, targets: ArrayLike, epsilon: float = 0.0, axis: int = -1) -> np.ndarray:
+def cosine_similarity(predictions: np.ndarray, targets: np.ndarray, epsilon: float = 0.0, axis: int = -1) -> np.ndarray:
     """The cosine of the angle between the vectors along the axis; lengths count as epsilon at least.
 
     >>> cosine_similarity(np.array([[3.0, 4.0]]), np.array([[0.0, 2.0]])).tolist()
@@ -88,7 +88,7 @@ def cosine_similarity(predictions: ArrayLike, targets: ArrayLike, epsilon: float
     return np.sum(_unit(predictions, epsilon, axis) * _unit(targets, epsilon, axis), axis=axis)
 
 
-def cosine_distance(predictions: ArrayLike, targets: ArrayLike, epsilon: float = 0.0, axis: int = -1) -> np.ndarray:
+def cosine_distance(predictions: np.ndarray, targets: np.ndarray, epsilon: float = 0.0, axis: int = -1) -> np.ndarray:
     """1 less the cosine of the angle between the vectors along the axis.
 
     >>> cosine_distance(np.array([[3.0, 4.0]]), np.array([[4.0, -3.0]])).tolist()
@@ -97,7 +97,7 @@ def cosine_distance(predictions: ArrayLike, targets: ArrayLike, epsilon: float =
     return 1.0 - cosine_similarity(predictions, targets, epsilon, axis)
 
 
-def sigmoid_binary_cross_entropy(logits: ArrayLike, labels: ArrayLike) -> np.ndarray:
+def sigmoid_binary_cross_entropy(logits: np.ndarray, labels: np.ndarray) -> np.ndarray:
     """-labels log σ(logits) - (1 - labels) log σ(-logits) for each entry; labels between 0 and 1.
 
     >>> sigmoid_binary_cross_entropy(np.array([0.0, 1000.0]), np.array([1.0, 0.0])).round(6).tolist()
@@ -107,7 +107,7 @@ def sigmoid_binary_cross_entropy(logits: ArrayLike, labels: ArrayLike) -> np.nda
     return -labels * special.log_expit(logits) - (1 - labels) * special.log_expit(-logits)
 
 
-def sigmoid_focal_loss(logits: ArrayLike, labels: ArrayLike, alpha: float | None = None,
+def sigmoid_focal_loss(logits: np.ndarray, labels: np.ndarray, alpha: float | None = None,
                        gamma: float = 2.0) -> np.ndarray:
     """The binary cross entropy times (1 - p)^gamma, p the probability of the label; times alpha where the label is 1.
 
@@ -125,7 +125,7 @@ def sigmoid_focal_loss(logits: ArrayLike, labels: ArrayLike, alpha: float | None
     return (alpha * labels + (1 - alpha) * (1 - labels)) * loss
 
 
-def softmax_cross_entropy(logits: ArrayLike, labels: ArrayLike, axis: Axis = -1,
+def softmax_cross_entropy(logits: np.ndarray, labels: np.ndarray, axis: Axis = -1,
                           where: ArrayLike | None = None) -> np.ndarray:
     """-Σ labels log softmax(logits) along the axis, of the classes where `where` is true; labels are probabilities.
 
@@ -137,7 +137,7 @@ def softmax_cross_entropy(logits: ArrayLike, labels: ArrayLike, axis: Axis = -1,
     return -np.sum(terms if where is None else np.where(where, terms, 0), axis=axis)
 
 
-def softmax_cross_entropy_with_integer_labels(logits: ArrayLike, labels: ArrayLike, axis: int = -1,
+def softmax_cross_entropy_with_integer_labels(logits: np.ndarray, labels: ArrayLike, axis: int = -1,
                                               where: ArrayLike | None = None) -> np.ndarray:
     """-log softmax(logits) at the class that each label names, a whole number.  IndexError for a label too large.
 
@@ -148,7 +148,7 @@ def softmax_cross_entropy_with_integer_labels(logits: ArrayLike, labels: ArrayLi
     return logsumexp(logits, axis=axis, where=where) - np.sum(at_label, axis=axis)
 
 
-def safe_softmax_cross_entropy(logits: ArrayLike, labels: ArrayLike) -> np.ndarray:
+def safe_softmax_cross_entropy(logits: np.ndarray, labels: np.ndarray) -> np.ndarray:
     """softmax_cross_entropy in which a class of label 0 counts nothing, also where its logit is -inf.
 
     >>> safe_softmax_cross_entropy(np.array([[-np.inf, 0.0]]), np.array([[0.0, 1.0]])).tolist()
@@ -158,7 +158,7 @@ def safe_softmax_cross_entropy(logits: ArrayLike, labels: ArrayLike) -> np.ndarr
     return -np.sum(labels * np.where(labels == 0, 0.0, log_softmax(logits)), axis=-1)
 
 
-def poly_loss_cross_entropy(logits: ArrayLike, labels: ArrayLike, epsilon: float = 2.0, axis: Axis = -1,
+def poly_loss_cross_entropy(logits: np.ndarray, labels: np.ndarray, epsilon: float = 2.0, axis: Axis = -1,
                             where: ArrayLike | None = None) -> np.ndarray:
     """The cross entropy plus epsilon (1 - p), p the probability of the label.
 
@@ -171,7 +171,7 @@ def poly_loss_cross_entropy(logits: ArrayLike, labels: ArrayLike, epsilon: float
     return softmax_cross_entropy(logits, labels, axis, where) + epsilon * (1 - right)
 
 
-def kl_divergence(log_predictions: ArrayLike, targets: ArrayLike, axis: Axis = -1) -> np.ndarray:
+def kl_divergence(log_predictions: np.ndarray, targets: np.ndarray, axis: Axis = -1) -> np.ndarray:
     """Σ targets (log targets - log_predictions) along the axis; a target of 0 counts nothing.
 
     >>> kl_divergence(np.log(np.array([[0.5, 0.5]])), np.array([[1.0, 0.0]])).round(6).tolist()
@@ -181,7 +181,7 @@ def kl_divergence(log_predictions: ArrayLike, targets: ArrayLike, axis: Axis = -
     return np.sum(special.xlogy(targets, targets) - targets * log_predictions, axis=axis)
 
 
-def kl_divergence_with_log_targets(log_predictions: ArrayLike, log_targets: ArrayLike, axis: Axis = -1) -> np.ndarray:
+def kl_divergence_with_log_targets(log_predictions: np.ndarray, log_targets: np.ndarray, axis: Axis = -1) -> np.ndarray:
     """kl_divergence of targets that are given by their logarithms.
 
     >>> kl_divergence_with_log_targets(np.log(np.array([[0.5, 0.5]])), np.log(np.array([[0.5, 0.5]]))).tolist()
@@ -191,7 +191,7 @@ def kl_divergence_with_log_targets(log_predictions: ArrayLike, log_targets: Arra
     return np.sum(np.exp(log_targets) * (log_targets - log_predictions), axis=axis)
 
 
-def convex_kl_divergence(log_predictions: ArrayLike, targets: ArrayLike, axis: Axis = -1) -> np.ndarray:
+def convex_kl_divergence(log_predictions: np.ndarray, targets: np.ndarray, axis: Axis = -1) -> np.ndarray:
     """kl_divergence plus Σ (predictions - targets): convex in both also where they do not sum to 1.
 
     >>> convex_kl_divergence(np.log(np.array([[0.5, 0.5]])), np.array([[0.5, 0.5]])).tolist()
@@ -200,7 +200,7 @@ def convex_kl_divergence(log_predictions: ArrayLike, targets: ArrayLike, axis: A
     return kl_divergence(log_predictions, targets, axis) + np.sum(np.exp(log_predictions) - targets, axis=axis)
 
 
-def hinge_loss(predictor_outputs: ArrayLike, targets: ArrayLike) -> np.ndarray:
+def hinge_loss(predictor_outputs: np.ndarray, targets: np.ndarray) -> np.ndarray:
     """The larger of 0 and 1 - targets predictor_outputs; targets are -1 and 1.
 
     >>> hinge_loss(np.array([0.5, 3.0]), np.array([1.0, 1.0])).tolist()
@@ -210,7 +210,7 @@ def hinge_loss(predictor_outputs: ArrayLike, targets: ArrayLike) -> np.ndarray:
     return np.maximum(0.0, 1.0 - predictor_outputs * targets)
 
 
-def perceptron_loss(predictor_outputs: ArrayLike, targets: ArrayLike) -> np.ndarray:
+def perceptron_loss(predictor_outputs: np.ndarray, targets: np.ndarray) -> np.ndarray:
     """The larger of 0 and -targets predictor_outputs; targets are -1 and 1.
 
     >>> perceptron_loss(np.array([-0.5, 3.0]), np.array([1.0, 1.0])).tolist()
@@ -220,7 +220,7 @@ def perceptron_loss(predictor_outputs: ArrayLike, targets: ArrayLike) -> np.ndar
     return np.maximum(0.0, -predictor_outputs * targets)
 
 
-def multiclass_hinge_loss(scores: ArrayLike, labels: ArrayLike) -> np.ndarray:
+def multiclass_hinge_loss(scores: np.ndarray, labels: ArrayLike) -> np.ndarray:
     """By how much the largest score, all but the label's raised by 1, is above the label's.
 
     K. Crammer, Y. Singer, On the algorithmic implementation of multiclass kernel-based vector machines (2001).
@@ -232,7 +232,7 @@ def multiclass_hinge_loss(scores: ArrayLike, labels: ArrayLike) -> np.ndarray:
     return np.max(scores + 1.0 - chosen, axis=-1) - np.sum(scores * chosen, axis=-1)
 
 
-def multiclass_perceptron_loss(scores: ArrayLike, labels: ArrayLike) -> np.ndarray:
+def multiclass_perceptron_loss(scores: np.ndarray, labels: ArrayLike) -> np.ndarray:
     """By how much the largest score is above the label's.
 
     >>> multiclass_perceptron_loss(np.array([2.0, 1.5]), 1).tolist()
@@ -241,7 +241,7 @@ def multiclass_perceptron_loss(scores: ArrayLike, labels: ArrayLike) -> np.ndarr
     return np.max(scores, axis=-1) - np.sum(scores * one_hot(labels, scores.shape[-1]), axis=-1)
 
 
-def smooth_labels(labels: ArrayLike, alpha: float) -> np.ndarray:
+def smooth_labels(labels: np.ndarray, alpha: float) -> np.ndarray:
     """(1 - alpha) labels + alpha / classes, the classes along the last axis.
 
     R. Müller, S. Kornblith, G. Hinton, When does label smoothing help? (2019), section 1.1.

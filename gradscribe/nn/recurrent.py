@@ -6,7 +6,6 @@ Inputs are (batch, time, features) or (time, features); outputs have the states 
 from collections.abc import Callable
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from gradscribe import random
 from gradscribe.nn.functions import sigmoid
@@ -16,7 +15,7 @@ from gradscribe.nn.layers import Layer
 __all__ = ["GRU", "LSTM", "RNN", "gru_cell", "lstm_cell", "rnn_cell"]
 
 
-def rnn_cell(params: tuple, h: ArrayLike, x: ArrayLike, activation: Callable = np.tanh) -> np.ndarray:
+def rnn_cell(params: tuple, h: np.ndarray, x: np.ndarray, activation: Callable = np.tanh) -> np.ndarray:
     """The next state activation(x W + h U + b) of params (W, U, b).
 
     J. L. Elman, Finding structure in time (1990).
@@ -28,7 +27,7 @@ def rnn_cell(params: tuple, h: ArrayLike, x: ArrayLike, activation: Callable = n
     return activation(x @ W + h @ U + b)
 
 
-def lstm_cell(params: tuple, state: tuple, x: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
+def lstm_cell(params: tuple, state: tuple, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """The next (h, c) of params (W, U, b), whose columns are those of the gates i and f, the candidate, the gate o.
 
     S. Hochreiter, J. Schmidhuber, Long short-term memory (1997), with the forget gate of F. A. Gers, J. Schmidhuber,
@@ -46,7 +45,7 @@ def lstm_cell(params: tuple, state: tuple, x: ArrayLike) -> tuple[np.ndarray, np
     return sigmoid(z[..., 3 * n:]) * np.tanh(c), c
 
 
-def gru_cell(params: tuple, h: ArrayLike, x: ArrayLike) -> np.ndarray:
+def gru_cell(params: tuple, h: np.ndarray, x: np.ndarray) -> np.ndarray:
     """The next state of params (W, U, b, b_n), whose columns are those of the gates r, z and of the candidate n.
 
     n = tanh(x W_n + b + r (h U_n + b_n)): the form in which the reset gate comes after the product, so that there is

@@ -9,7 +9,8 @@ from gradscribe.optim.results import OptimizeResult
 
 __all__ = ["minimize"]
 
-METHODS = {"bfgs": bfgs, "l-bfgs": lbfgs, "newton-cg": newton_cg, "gradient-descent": gradient_descent}
+METHODS: dict[str, Callable] = {"bfgs": bfgs, "l-bfgs": lbfgs, "newton-cg": newton_cg,
+                                "gradient-descent": gradient_descent}
 
 
 def minimize(fun: Callable, x0: Any, args: tuple = (), *, method: str = "BFGS", tol: float | None = None,

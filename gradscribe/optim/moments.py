@@ -21,26 +21,26 @@ __all__ = ["ScaleByAdaDeltaState", "ScaleByAdamState", "ScaleByAmsgradState", "S
 
 class ScaleByAdamState(NamedTuple):
     """Also of the relatives of Adam that keep two moments."""
-    count: int
+    count: Any
     mu: Any
     nu: Any
 
 
 class ScaleByAmsgradState(NamedTuple):
-    count: int
+    count: Any
     mu: Any
     nu: Any
     nu_max: Any
 
 
 class ScaleByBeliefState(NamedTuple):
-    count: int
+    count: Any
     mu: Any
     nu: Any
 
 
 class ScaleByLionState(NamedTuple):
-    count: int
+    count: Any
     mu: Any
 
 
@@ -49,12 +49,12 @@ class ScaleByRssState(NamedTuple):
 
 
 class ScaleByRmsState(NamedTuple):
-    count: int
+    count: Any
     nu: Any
 
 
 class ScaleByStdDevState(NamedTuple):
-    count: int
+    count: Any
     mu: Any
     nu: Any
 

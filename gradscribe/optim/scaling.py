@@ -23,12 +23,12 @@ class TraceState(NamedTuple):
 
 
 class EmaState(NamedTuple):
-    count: int
+    count: Any
     ema: Any
 
 
 class ScaleByScheduleState(NamedTuple):
-    count: int
+    count: Any
 
 
 def scale(step_size: float) -> GradientTransformation:

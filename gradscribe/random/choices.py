@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """One or some of many: categories, permutations, samples."""
 import math
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -14,7 +15,7 @@ from gradscribe.runtime.derivatives import stop_gradient
 __all__ = ["categorical", "choice", "permutation"]
 
 
-def categorical(key: ArrayLike, logits: ArrayLike, axis: int = -1, shape: int | tuple[int, ...] | None = None,
+def categorical(key: NDArray, logits: ArrayLike, axis: int = -1, shape: int | tuple[int, ...] | None = None,
                 replace: bool = True, mode: str = "low") -> NDArray[np.int64]:
     """Indices along an axis, of probability proportional to exp(logits): by the largest sum with a Gumbel number.
 
@@ -45,7 +46,7 @@ def categorical(key: ArrayLike, logits: ArrayLike, axis: int = -1, shape: int | 
     return np.moveaxis(best, -1, 0).reshape(shape)
 
 
-def permutation(key: ArrayLike, x: int | ArrayLike, axis: int = 0, independent: bool = False) -> NDArray:
+def permutation(key: NDArray, x: int | ArrayLike, axis: int = 0, independent: bool = False) -> NDArray:
     """An array shuffled along an axis, or np.arange(x) where x is an integer.
 
     independent: whether each line along the axis is shuffled by itself. Raises TypeError where x is a single number
@@ -91,7 +92,7 @@ def rounds(key, n):
     return keys
 
 
-def choice(key: ArrayLike, a: int | ArrayLike, shape: int | tuple[int, ...] = (), replace: bool = True,
+def choice(key: NDArray, a: int | Any, shape: int | tuple[int, ...] = (), replace: bool = True,
            p: ArrayLike | None = None, axis: int = 0, mode: str = "low") -> NDArray:
     """Samples of the entries of a along an axis, or of np.arange(a) where a is an integer.
 

@@ -20,7 +20,7 @@ def positive(key, n, dtype):
     return np.maximum(number, np.asarray(TINY[np.zeros((), dtype).itemsize], dtype))
 
 
-def exponential(key: ArrayLike, shape: int | tuple[int, ...] = (), dtype: DTypeLike = np.float64) -> NDArray:
+def exponential(key: NDArray, shape: int | tuple[int, ...] = (), dtype: DTypeLike = np.float64) -> NDArray:
     """Numbers of density exp(-x), x >= 0. As all of this file: ValueError for dtypes beside float32 and float64.
 
     >>> exponential(np.zeros(2, np.uint32), (2,)).round(6)
@@ -30,7 +30,7 @@ def exponential(key: ArrayLike, shape: int | tuple[int, ...] = (), dtype: DTypeL
     return (-np.log1p(-unit(key, n, floating(dtype)))).reshape(shape)
 
 
-def gumbel(key: ArrayLike, shape: int | tuple[int, ...] = (), dtype: DTypeLike = np.float64,
+def gumbel(key: NDArray, shape: int | tuple[int, ...] = (), dtype: DTypeLike = np.float64,
            mode: str = "low") -> NDArray:
     """Numbers of density exp(-x - exp(-x)), the distribution of maxima.
 
@@ -52,7 +52,7 @@ def gumbel(key: ArrayLike, shape: int | tuple[int, ...] = (), dtype: DTypeLike =
     return (-np.log(-np.log1p(-np.where(coarse >= 0.5, coarse, small)))).reshape(shape)
 
 
-def laplace(key: ArrayLike, shape: int | tuple[int, ...] = (), dtype: DTypeLike = np.float64) -> NDArray:
+def laplace(key: NDArray, shape: int | tuple[int, ...] = (), dtype: DTypeLike = np.float64) -> NDArray:
     """Numbers of density exp(-|x|) / 2.
 
     >>> laplace(np.zeros(2, np.uint32), (2,)).round(6)
@@ -65,7 +65,7 @@ def laplace(key: ArrayLike, shape: int | tuple[int, ...] = (), dtype: DTypeLike 
     return (np.sign(number) * np.log1p(-np.abs(number))).reshape(shape)
 
 
-def logistic(key: ArrayLike, shape: int | tuple[int, ...] = (), dtype: DTypeLike = np.float64) -> NDArray:
+def logistic(key: NDArray, shape: int | tuple[int, ...] = (), dtype: DTypeLike = np.float64) -> NDArray:
     """Numbers of density exp(-x) / (1 + exp(-x)) ** 2.
 
     >>> logistic(np.zeros(2, np.uint32), (2,)).round(6)
@@ -76,7 +76,7 @@ def logistic(key: ArrayLike, shape: int | tuple[int, ...] = (), dtype: DTypeLike
     return (np.log(number) - np.log1p(-number)).reshape(shape)
 
 
-def cauchy(key: ArrayLike, shape: int | tuple[int, ...] = (), dtype: DTypeLike = np.float64) -> NDArray:
+def cauchy(key: NDArray, shape: int | tuple[int, ...] = (), dtype: DTypeLike = np.float64) -> NDArray:
     """Numbers of density 1 / (pi (1 + x ** 2)).
 
     >>> cauchy(np.zeros(2, np.uint32), (2,)).round(6)
@@ -89,7 +89,7 @@ def cauchy(key: ArrayLike, shape: int | tuple[int, ...] = (), dtype: DTypeLike =
     return np.tan(np.asarray(math.pi, dtype) * (number - np.asarray(0.5, dtype))).reshape(shape)
 
 
-def pareto(key: ArrayLike, b: ArrayLike, shape: int | tuple[int, ...] | None = None,
+def pareto(key: NDArray, b: ArrayLike, shape: int | tuple[int, ...] | None = None,
            dtype: DTypeLike = np.float64) -> NDArray:
     """Numbers of density b / x ** (b + 1), x >= 1; of the given shape, or that of b.
 
@@ -101,7 +101,7 @@ def pareto(key: ArrayLike, b: ArrayLike, shape: int | tuple[int, ...] | None = N
     return np.exp(exponential(key, shape, dtype) / np.asarray(b, dtype))
 
 
-def weibull_min(key: ArrayLike, scale: ArrayLike, concentration: ArrayLike, shape: int | tuple[int, ...] = (),
+def weibull_min(key: NDArray, scale: float | NDArray, concentration: float | NDArray, shape: int | tuple[int, ...] = (),
                 dtype: DTypeLike = np.float64) -> NDArray:
     """scale times a power, 1 / concentration, of an exponential number: broadcast against the given shape.
 
@@ -113,7 +113,7 @@ def weibull_min(key: ArrayLike, scale: ArrayLike, concentration: ArrayLike, shap
     return exponential(key, shape, dtype) ** power * scale
 
 
-def rayleigh(key: ArrayLike, scale: ArrayLike, shape: int | tuple[int, ...] | None = None,
+def rayleigh(key: NDArray, scale: ArrayLike, shape: int | tuple[int, ...] | None = None,
              dtype: DTypeLike = np.float64) -> NDArray:
     """Numbers of density x / s ** 2 exp(-x ** 2 / (2 s ** 2)), s the scale; of the given shape, or that of scale.
 
@@ -126,7 +126,7 @@ def rayleigh(key: ArrayLike, scale: ArrayLike, shape: int | tuple[int, ...] | No
     return np.asarray(scale, dtype) * root.reshape(shape)
 
 
-def triangular(key: ArrayLike, left: ArrayLike, mode: ArrayLike, right: ArrayLike,
+def triangular(key: NDArray, left: ArrayLike, mode: ArrayLike, right: ArrayLike,
                shape: int | tuple[int, ...] | None = None, dtype: DTypeLike = np.float64) -> NDArray:
     """Numbers in [left, right] of a density that rises to mode and falls, both linearly.
 

@@ -21,7 +21,7 @@ STIRLING = np.array([0.0810614667953272, 0.0413406959554092, 0.0276779256849983,
                      0.00925546218271273, 0.00833056343336287])
 
 
-def geometric(key: ArrayLike, p: ArrayLike, shape: int | tuple[int, ...] | None = None,
+def geometric(key: NDArray, p: ArrayLike, shape: int | tuple[int, ...] | None = None,
               dtype: DTypeLike = np.int64) -> NDArray:
     """The number of trials up to the first success, of probability p each; of the given shape or that of p.
 
@@ -47,13 +47,13 @@ def integral(dtype):
     return dtype
 
 
-def real(value):
+def real(value: ArrayLike) -> NDArray:
     """An array in floating point."""
     value = np.asarray(value)
     return value if np.issubdtype(value.dtype, np.floating) else value.astype(np.float64)
 
 
-def poisson(key: ArrayLike, lam: ArrayLike, shape: int | tuple[int, ...] | None = None,
+def poisson(key: NDArray, lam: ArrayLike, shape: int | tuple[int, ...] | None = None,
             dtype: DTypeLike = np.int64) -> NDArray:
     """How many events happen where lam are expected; of the given shape or that of lam. -1 where lam is NaN.
 
@@ -113,7 +113,7 @@ def hormann(key, rate, done):
     return count
 
 
-def binomial(key: ArrayLike, n: ArrayLike, p: ArrayLike, shape: int | tuple[int, ...] | None = None,
+def binomial(key: NDArray, n: ArrayLike, p: ArrayLike, shape: int | tuple[int, ...] | None = None,
              dtype: DTypeLike = np.float64) -> NDArray:
     """How many of n trials succeed, of probability p each, as real numbers; of the given shape or that of n and p.
 
@@ -203,7 +203,7 @@ def stirling(k):
     return np.where(k <= 9, STIRLING.astype(k.dtype)[np.clip(k, 0, 9).astype(np.int64)], series)
 
 
-def multinomial(key: ArrayLike, n: ArrayLike, p: ArrayLike, *, shape: tuple[int, ...] | None = None,
+def multinomial(key: NDArray, n: ArrayLike, p: ArrayLike, *, shape: tuple[int, ...] | None = None,
                 dtype: DTypeLike = np.float64) -> NDArray:
     """How many of n trials have each of the outcomes along the last axis of p, as real numbers; of the shape of p.
 

@@ -23,7 +23,7 @@ SQUEEZE = 0.0331                                            # of the paper's fig
 LEAST = {4: 2.0**-126, 8: 2.0**-1022}
 
 
-def gamma(key: ArrayLike, a: ArrayLike, shape: int | tuple[int, ...] | None = None,
+def gamma(key: NDArray, a: ArrayLike, shape: int | tuple[int, ...] | None = None,
           dtype: DTypeLike = np.float64) -> NDArray:
     """Numbers of density x ** (a - 1) exp(-x) / Gamma(a), of the given shape or that of a.
 
@@ -42,7 +42,7 @@ def gamma(key: ArrayLike, a: ArrayLike, shape: int | tuple[int, ...] | None = No
     return (sample - sample * later(alpha, fixed, sample)).reshape(shape)
 
 
-def loggamma(key: ArrayLike, a: ArrayLike, shape: int | tuple[int, ...] | None = None,
+def loggamma(key: NDArray, a: ArrayLike, shape: int | tuple[int, ...] | None = None,
              dtype: DTypeLike = np.float64) -> NDArray:
     """The logarithms of numbers that `gamma` would draw with the same key: exact also where those are 0, for small a.
 
@@ -107,7 +107,7 @@ def outside(square, cube, even, d):
     return squeezed & (np.log(least) >= square / 2 + d * (1 - cube + np.log(cube)))
 
 
-def beta(key: ArrayLike, a: ArrayLike, b: ArrayLike, shape: int | tuple[int, ...] | None = None,
+def beta(key: NDArray, a: ArrayLike, b: ArrayLike, shape: int | tuple[int, ...] | None = None,
          dtype: DTypeLike = np.float64) -> NDArray:
     """Numbers of density proportional to x ** (a - 1) (1 - x) ** (b - 1), of the given shape or that of a and b.
 
@@ -122,7 +122,7 @@ def beta(key: ArrayLike, a: ArrayLike, b: ArrayLike, shape: int | tuple[int, ...
     return part / (part + rest)
 
 
-def dirichlet(key: ArrayLike, alpha: ArrayLike, shape: int | tuple[int, ...] | None = None,
+def dirichlet(key: NDArray, alpha: ArrayLike, shape: int | tuple[int, ...] | None = None,
               dtype: DTypeLike = np.float64) -> NDArray:
     """Vectors that sum to 1, of density proportional to the product of x ** (alpha - 1): (*shape, n), alpha (..., n).
 
@@ -137,7 +137,7 @@ def dirichlet(key: ArrayLike, alpha: ArrayLike, shape: int | tuple[int, ...] | N
     return parts / np.sum(parts, axis=-1, keepdims=True)
 
 
-def chisquare(key: ArrayLike, df: ArrayLike, shape: int | tuple[int, ...] | None = None,
+def chisquare(key: NDArray, df: ArrayLike, shape: int | tuple[int, ...] | None = None,
               dtype: DTypeLike = np.float64) -> NDArray:
     """Sums of the squares of df normal numbers, of the given shape or that of df.
 
@@ -148,7 +148,7 @@ def chisquare(key: ArrayLike, df: ArrayLike, shape: int | tuple[int, ...] | None
     return np.exp(loggamma(key, np.asarray(df, dtype) / 2, shape, dtype)) * 2
 
 
-def t(key: ArrayLike, df: ArrayLike, shape: int | tuple[int, ...] | None = None,
+def t(key: NDArray, df: ArrayLike, shape: int | tuple[int, ...] | None = None,
       dtype: DTypeLike = np.float64) -> NDArray:
     """Numbers of Student's t distribution of df degrees of freedom, of the given shape or that of df.
 
@@ -162,7 +162,7 @@ def t(key: ArrayLike, df: ArrayLike, shape: int | tuple[int, ...] | None = None,
     return normal(keys[0], shape, dtype) * np.sqrt(half / gamma(keys[1], half, shape, dtype))
 
 
-def f(key: ArrayLike, dfnum: ArrayLike, dfden: ArrayLike, shape: int | tuple[int, ...] | None = None,
+def f(key: NDArray, dfnum: ArrayLike, dfden: ArrayLike, shape: int | tuple[int, ...] | None = None,
       dtype: DTypeLike = np.float64) -> NDArray:
     """Numbers of the F distribution: two numbers of `chisquare`, each over its degrees of freedom, one over the other.
 
@@ -176,7 +176,7 @@ def f(key: ArrayLike, dfnum: ArrayLike, dfden: ArrayLike, shape: int | tuple[int
     return chisquare(keys[1], above_, shape, dtype) / above_ / (chisquare(keys[0], below, shape, dtype) / below)
 
 
-def generalized_normal(key: ArrayLike, p: float, shape: int | tuple[int, ...] = (),
+def generalized_normal(key: NDArray, p: float, shape: int | tuple[int, ...] = (),
                        dtype: DTypeLike = np.float64) -> NDArray:
     """Numbers of density proportional to exp(-|x| ** p).
 
@@ -188,7 +188,7 @@ def generalized_normal(key: ArrayLike, p: float, shape: int | tuple[int, ...] = 
     return rademacher(keys[1], shape, dtype) * gamma(keys[0], 1 / p, shape, dtype) ** (1 / p)
 
 
-def ball(key: ArrayLike, d: int, p: float = 2, shape: int | tuple[int, ...] = (),
+def ball(key: NDArray, d: int, p: float = 2, shape: int | tuple[int, ...] = (),
          dtype: DTypeLike = np.float64) -> NDArray:
     """Vectors of d numbers whose p-norm is at most 1, all equally likely: (*shape, d).
 

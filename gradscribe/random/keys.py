@@ -45,7 +45,7 @@ def known(impl):
         raise ValueError("the generator is threefry2x32; there is no other")
 
 
-def key_data(keys: ArrayLike) -> NDArray[np.uint32]:
+def key_data(keys: NDArray[np.uint32]) -> NDArray[np.uint32]:
     """The array that keys are: itself. Raises ValueError where the last axis has no two entries.
 
     >>> key_data(key(7))
@@ -56,7 +56,7 @@ def key_data(keys: ArrayLike) -> NDArray[np.uint32]:
     return keys
 
 
-def wrap_key_data(key_bits_array: ArrayLike, *, impl: str | None = None) -> NDArray[np.uint32]:
+def wrap_key_data(key_bits_array: NDArray[np.uint32], *, impl: str | None = None) -> NDArray[np.uint32]:
     """Keys of the array that they are: itself. Raises ValueError as `key_data`, and for another impl.
 
     >>> wrap_key_data(np.array([0, 7], np.uint32))
@@ -66,7 +66,7 @@ def wrap_key_data(key_bits_array: ArrayLike, *, impl: str | None = None) -> NDAr
     return key_data(key_bits_array)
 
 
-def key_impl(keys: ArrayLike) -> str:
+def key_impl(keys: NDArray[np.uint32]) -> str:
     """The name of the generator that keys are for: there is one. Raises ValueError as `key_data`.
 
     >>> key_impl(PRNGKey(7))
@@ -85,7 +85,7 @@ def clone(key: ArrayLike) -> NDArray[np.uint32]:
     return np.array(key)
 
 
-def split(key: ArrayLike, num: int | tuple[int, ...] = 2) -> NDArray[np.uint32]:
+def split(key: NDArray, num: int | tuple[int, ...] = 2) -> NDArray[np.uint32]:
     """New keys made of one: an array of shape (num, 2), or (*num, 2) where num is a shape.
 
     Raises ValueError where key is not one key.
@@ -97,7 +97,7 @@ def split(key: ArrayLike, num: int | tuple[int, ...] = 2) -> NDArray[np.uint32]:
     return pairs(key, n).reshape((*shape, 2))
 
 
-def fold_in(key: ArrayLike, data: int) -> NDArray[np.uint32]:
+def fold_in(key: NDArray, data: int) -> NDArray[np.uint32]:
     """A new key made of a key and a number, of which the lower 32 bits are used.
 
     Raises ValueError where key is not one key, TypeError where data is not one number.

@@ -19,7 +19,7 @@ ROOT_2 = math.sqrt(2.0)
 METHODS = ("cholesky", "eigh", "svd")
 
 
-def normal(key: ArrayLike, shape: int | tuple[int, ...] = (), dtype: DTypeLike = np.float64) -> NDArray:
+def normal(key: NDArray, shape: int | tuple[int, ...] = (), dtype: DTypeLike = np.float64) -> NDArray:
     """Standard normal numbers, by the inverse of the error function of uniform ones.
 
     Complex numbers, of variance 1, where dtype is complex. Raises ValueError for a dtype that is neither that nor
@@ -49,7 +49,7 @@ def normal_of(number):
     return ROOT_2 * erfinv(number * 2.0 + (2.0**-53 - 1.0))
 
 
-def truncated_normal(key: ArrayLike, lower: ArrayLike, upper: ArrayLike, shape: int | tuple[int, ...] | None = None,
+def truncated_normal(key: NDArray, lower: ArrayLike, upper: ArrayLike, shape: int | tuple[int, ...] | None = None,
                      dtype: DTypeLike = np.float64) -> NDArray:
     """Normal numbers in the open interval (lower, upper), of the given shape or that of the bounds broadcast together.
 
@@ -68,7 +68,7 @@ def truncated_normal(key: ArrayLike, lower: ArrayLike, upper: ArrayLike, shape: 
     return np.clip(root * special.erfinv(number), least, most)
 
 
-def multivariate_normal(key: ArrayLike, mean: ArrayLike, cov: ArrayLike, shape: int | tuple[int, ...] | None = None,
+def multivariate_normal(key: NDArray, mean: ArrayLike, cov: ArrayLike, shape: int | tuple[int, ...] | None = None,
                         dtype: DTypeLike | None = None, method: str = "cholesky") -> NDArray:
     """Normal vectors of a mean (..., n) and a covariance (..., n, n): an array of shape (*shape, n).
 
@@ -105,7 +105,7 @@ def multivariate_normal(key: ArrayLike, mean: ArrayLike, cov: ArrayLike, shape: 
     return mean + (factor @ sample[..., np.newaxis])[..., 0]
 
 
-def lognormal(key: ArrayLike, sigma: ArrayLike = 1.0, shape: int | tuple[int, ...] | None = None,
+def lognormal(key: NDArray, sigma: ArrayLike = 1.0, shape: int | tuple[int, ...] | None = None,
               dtype: DTypeLike = np.float64) -> NDArray:
     """Numbers whose logarithms are normal, of standard deviation sigma; of the given shape, or that of sigma.
 
@@ -116,7 +116,7 @@ def lognormal(key: ArrayLike, sigma: ArrayLike = 1.0, shape: int | tuple[int, ..
     return np.exp(normal(key, shape, dtype) * np.asarray(sigma, np.float64 if dtype is None else dtype))
 
 
-def maxwell(key: ArrayLike, shape: int | tuple[int, ...] = (), dtype: DTypeLike = np.float64) -> NDArray:
+def maxwell(key: NDArray, shape: int | tuple[int, ...] = (), dtype: DTypeLike = np.float64) -> NDArray:
     """The length of a vector of three standard normal numbers.
 
     >>> maxwell(np.zeros(2, np.uint32), (2,)).round(6)
@@ -126,7 +126,7 @@ def maxwell(key: ArrayLike, shape: int | tuple[int, ...] = (), dtype: DTypeLike 
     return np.sqrt(np.sum(normal(key, (*shape, 3), floating(dtype)) ** 2, axis=-1))
 
 
-def double_sided_maxwell(key: ArrayLike, loc: ArrayLike, scale: ArrayLike, shape: int | tuple[int, ...] = (),
+def double_sided_maxwell(key: NDArray, loc: float | NDArray, scale: float | NDArray, shape: int | tuple[int, ...] = (),
                          dtype: DTypeLike = np.float64) -> NDArray:
     """loc + scale times `maxwell` with either sign, of shape (*shape, *that of loc and scale).
 
@@ -143,7 +143,7 @@ def double_sided_maxwell(key: ArrayLike, loc: ArrayLike, scale: ArrayLike, shape
     return rademacher(keys[1], whole, dtype) * maxwell(keys[0], whole, dtype) * scale + loc
 
 
-def orthogonal(key: ArrayLike, n: int, shape: int | tuple[int, ...] = (), dtype: DTypeLike = np.float64,
+def orthogonal(key: NDArray, n: int, shape: int | tuple[int, ...] = (), dtype: DTypeLike = np.float64,
                m: int | None = None) -> NDArray:
     """Matrices with orthonormal columns, or rows where n is less than m, all equally likely: (*shape, n, m).
 
@@ -161,7 +161,7 @@ def orthogonal(key: ArrayLike, n: int, shape: int | tuple[int, ...] = (), dtype:
     return np.swapaxes(q, -1, -2) if n < m else q
 
 
-def wald(key: ArrayLike, mean: ArrayLike, shape: int | tuple[int, ...] | None = None,
+def wald(key: NDArray, mean: ArrayLike, shape: int | tuple[int, ...] | None = None,
          dtype: DTypeLike = np.float64) -> NDArray:
     """Numbers of the inverse Gaussian distribution of a mean, of the given shape or that of mean.
 

@@ -159,7 +159,7 @@ def first_words(keys, wide):
     return blocks[0, 0], blocks[1, 0] if wide else np.zeros(keys.shape[1], np.uint32)
 
 
-def lengths(shape):
+def lengths(shape: int | tuple[int, ...] | list[int]) -> tuple[tuple[int, ...], int]:
     """A shape, given as a number or a sequence, as a tuple; and how many entries it has.
 
     >>> lengths((2, 3)), lengths(4), lengths([])

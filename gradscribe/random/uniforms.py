@@ -12,7 +12,7 @@ __all__ = ["bernoulli", "bits", "rademacher", "randint", "uniform"]
 INT64_MAX = 2**63 - 1
 
 
-def bits(key: ArrayLike, shape: int | tuple[int, ...] = (), dtype: DTypeLike = np.uint64) -> NDArray:
+def bits(key: NDArray, shape: int | tuple[int, ...] = (), dtype: DTypeLike = np.uint64) -> NDArray:
     """Random bits, as an array of unsigned integers. Raises ValueError for another dtype.
 
     >>> bits(np.zeros(2, np.uint32), (2,), np.uint32)
@@ -65,7 +65,7 @@ def fraction(upper, lower, dtype):
     return upper.astype(np.float64) * 2.0**-32 + (lower >> np.uint32(12)).astype(np.float64) * 2.0**-52
 
 
-def uniform(key: ArrayLike, shape: int | tuple[int, ...] = (), dtype: DTypeLike = np.float64,
+def uniform(key: NDArray, shape: int | tuple[int, ...] = (), dtype: DTypeLike = np.float64,
             minval: ArrayLike = 0.0, maxval: ArrayLike = 1.0) -> NDArray:
     """Numbers in [minval, maxval), which are broadcast to shape.
 
@@ -88,7 +88,7 @@ def between(number, minval, maxval, dtype):
     return np.maximum(low, number * (high - low) + low)
 
 
-def bernoulli(key: ArrayLike, p: ArrayLike = 0.5, shape: int | tuple[int, ...] | None = None,
+def bernoulli(key: NDArray, p: ArrayLike = 0.5, shape: int | tuple[int, ...] | None = None,
               mode: str = "low") -> NDArray[np.bool_]:
     """True with probability p, of dtype bool and the given shape, or that of p.
 
@@ -112,7 +112,7 @@ def bernoulli(key: ArrayLike, p: ArrayLike = 0.5, shape: int | tuple[int, ...] |
     return (fine * 2.0**-digits < p - coarse).reshape(shape)
 
 
-def rademacher(key: ArrayLike, shape: int | tuple[int, ...] = (), dtype: DTypeLike = np.int64) -> NDArray:
+def rademacher(key: NDArray, shape: int | tuple[int, ...] = (), dtype: DTypeLike = np.int64) -> NDArray:
     """-1 or 1, equally likely.
 
     >>> rademacher(np.zeros(2, np.uint32), (4,))
@@ -122,7 +122,7 @@ def rademacher(key: ArrayLike, shape: int | tuple[int, ...] = (), dtype: DTypeLi
     return 2 * heads - 1
 
 
-def randint(key: ArrayLike, shape: int | tuple[int, ...], minval: ArrayLike, maxval: ArrayLike,
+def randint(key: NDArray, shape: int | tuple[int, ...], minval: ArrayLike, maxval: ArrayLike,
             dtype: DTypeLike = np.int64) -> NDArray:
     """Integers in [minval, maxval), which are broadcast to shape; minval where the range is empty.
 

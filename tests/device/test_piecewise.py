@@ -167,6 +167,24 @@ def mutate_between(x, v):
     return z, w
 
 
+def set_by_its_reader(x):
+    w = x * 1.0
+    y = np.zeros(12)
+    np.add.at(y, 2 * np.arange(4)[:, None] + np.arange(3), np.broadcast_to(w[:, None], (4, 3)))
+    w[:] = y[1:5] * 2
+    return w
+
+
+def view_set_by_its_reader(x):
+    w = x * 1.0
+    u = w.reshape(2, 2)
+    y = np.zeros(8)
+    np.add.at(y, 2 * np.arange(2)[:, None, None] + np.arange(2)[:, None] + np.arange(3), np.broadcast_to(
+        u[:, :, None], (2, 2, 3)))
+    w[:] = y[1:5] * 2
+    return w, u
+
+
 def len_zero(x):
     y = np.zeros((x.shape[0], 5))
     for i in range(x.shape[0]):
@@ -210,7 +228,8 @@ PROGRAMS = {
     "sum at a table": (table_add, NINE, rng.standard_normal((4, 3))),
     "table, one more": (table_beyond, rng.standard_normal(7)), "whole numbers": (ints, np.arange(4)),
     "in a loop": (loop_pad, V), "read shifted": (pad_reader, X, X * 2), "operand set after": (mutate, V, np.ones(3)),
-    "operand set between": (mutate_between, V, np.ones(3)), "no rows": (len_zero, np.zeros((0, 3))),
+    "operand set between": (mutate_between, V, np.ones(3)), "set by its reader": (set_by_its_reader, V),
+    "view set by its reader": (view_set_by_its_reader, V), "no rows": (len_zero, np.zeros((0, 3))),
     "one row": (len_zero, np.ones((1, 3))), "stencil": (blur, rng.standard_normal((6, 5))),
     "stencil in single": (blur, rng.standard_normal((6, 5)).astype(np.float32)),
     "stencil, no middle": (blur, np.ones((2, 5))), "without overlap": (same_twice, W),

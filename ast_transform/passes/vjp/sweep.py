@@ -136,7 +136,7 @@ class Sweep:
     def adjoint_var(self, var, fact):
         return Var(adjoint_hint(var), fact, ADJOINT if var.kind != TEMPORARY else TEMPORARY)
 
-    def add(self, var, value):
+    def add(self, var, value) -> None:
         """One more contribution to the adjoint of a value."""
         if var not in self.active:
             return

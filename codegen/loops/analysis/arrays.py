@@ -156,7 +156,10 @@ class Arrays:
 
     def __init__(self, function: Function):
         self.blocks = {s: block for block in all_blocks(function) for s in block}
-        self.made, self.again, self.entered, self.views, other, every = {}, set(), {}, set(), set(), []
+        self.made: dict = {}
+        self.entered: dict = {}
+        other: set = set()
+        self.again, self.views, every = set(), set(), []
         self.sets: Counter = Counter()
         for s in statements(function.block):
             self.sets.update(set_by(s))
@@ -232,7 +235,8 @@ def apart(function: Function) -> dict:
     {'a': 'a', 'b': 'a'}
     """
     function = _with_products_made(function)
-    first, how_often = {}, Counter(n for s in statements(function.block) for n in set_by(s))
+    first: dict = {}
+    how_often = Counter(n for s in statements(function.block) for n in set_by(s))
     made = {s.name for s in statements(function.block) if isinstance(s, Alloc)}
     for s in statements(function.block):
         if isinstance(s, Let) and isinstance(s.value, Name) and how_often[s.name] == 1:

@@ -14,6 +14,8 @@
 
 Source: R. Allen, K. Kennedy, Optimizing Compilers for Modern Architectures, 2002, chapters 2 and 5.
 """
+from typing import Any
+
 from gradscribe.codegen.loops.analysis.arrays import uses_in
 from gradscribe.codegen.loops.analysis.effects import Effects
 from gradscribe.codegen.loops.analysis.liveness import read_after
@@ -107,7 +109,7 @@ def summed(name: str, loop: For, less: bool = False) -> bool:
                 return False
             adds += 1
         elif isinstance(s, Let) and s.name == name:
-            value = s.value
+            value: Any = s.value
             pair = isinstance(value, Op) and len(value.args) == 2
             sides = value.args if pair and value.op == "+" else value.args[:1] if less and pair and value.op == "-" \
                 else ()

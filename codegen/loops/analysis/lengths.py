@@ -11,6 +11,7 @@
 """
 import itertools
 import math
+from typing import TypeGuard
 
 from gradscribe.codegen.loops.analysis.arrays import is_entry, uses_in
 from gradscribe.codegen.loops.form import (
@@ -50,7 +51,9 @@ class Lengths:
     """
 
     def __init__(self, function: Function):
-        self.function, self.above, self.sets, self.uses = function, holders(function), {}, {}
+        self.function, self.above = function, holders(function)
+        self.sets: dict = {}
+        self.uses: dict = {}
         for s in statements(function.block):
             for name in set_by(s):
                 self.sets.setdefault(name, []).append(s)
@@ -140,7 +143,7 @@ def checked(s):
                 yield test.items
 
 
-def is_product(e) -> bool:
+def is_product(e) -> TypeGuard[Call]:
     return isinstance(e, Call) and e.function == "np.dot" and len(e.args) == 2
 
 

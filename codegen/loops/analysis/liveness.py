@@ -66,7 +66,7 @@ def read_outside_loops(block: list, indices: frozenset = frozenset()) -> set:
     >>> sorted(read_outside_loops(block_of("for i in range(n):\\n    s = x[i]\\nt = i")))
     ['i', 'n', 'x']
     """
-    found = set()
+    found: set = set()
     for s in block:
         found |= names_of(s) - indices
         inside = indices | {s.index} if isinstance(s, For) else indices
@@ -104,7 +104,8 @@ def read_after(function: Function, loop: For, names: set) -> bool:
 
 def set_first(block: list) -> set:
     """Names that a block sets whatever happens, before anything reads them."""
-    found, read = set(), set()
+    found: set = set()
+    read: set = set()
     for s in block:
         if isinstance(s, JUMPS):
             break
@@ -128,7 +129,9 @@ class Liveness:
     """
 
     def __init__(self, block: list):
-        self.jumps, self.after, self.unread = [], {}, set()     # jumps: what is read after each loop around, and in it
+        self.jumps: list = []           # what is read after each loop around, and in it
+        self.after: dict = {}
+        self.unread: set = set()
         self.block(block, frozenset())
 
     def block(self, block, live):

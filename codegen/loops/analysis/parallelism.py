@@ -23,7 +23,7 @@ the threads then put together.
 Source: R. Allen, K. Kennedy, Optimizing Compilers for Modern Architectures, 2002, chapters 2, 5 and 6.
 """
 import functools
-from typing import NamedTuple
+from typing import Any, NamedTuple, TypeGuard
 
 from gradscribe.codegen.loops.analysis.arrays import shown_by
 from gradscribe.codegen.loops.analysis.dependence import accumulated, indices_in, moved, occurrences
@@ -84,7 +84,8 @@ class Order:
 
     def __init__(self, function: Function, private=()):
         self.function, self.types, self.private = function, function.types, private
-        self.above, self.new = holders(function), {}
+        self.above = holders(function)
+        self.new: dict = {}
         self.blocks = {s: block for block in all_blocks(function) for s in block}
         self.roots = points_to(function)
 
@@ -197,7 +198,7 @@ def leaves(block: list[Statement]) -> bool:
                for s in block) or any(isinstance(s, Return) for s in statements(block))
 
 
-def is_pair(e: Expr, *ops: str) -> bool:
+def is_pair(e: Expr, *ops: str) -> TypeGuard[Op]:
     return isinstance(e, Op) and e.op in ops and len(e.args) == 2
 
 
@@ -273,7 +274,7 @@ def put_together(name: str, loop: For) -> str | None:
             found.add({"+": "+", "*": "*", "-": "+"}.get(s.op))
             uses += 1
         elif isinstance(s, Let) and s.name == name:
-            value = s.value
+            value: Any = s.value
             if isinstance(value, Const) and type(value.value) is bool:
                 found.add(str(value.value))
                 uses += 1

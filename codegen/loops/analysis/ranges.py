@@ -78,7 +78,7 @@ class Linear:
     def __eq__(self, other):
         return isinstance(other, Linear) and self.const == other.const and self.terms == other.terms
 
-    __hash__ = None
+    __hash__ = None  # type: ignore[assignment]
 
 
 class Symbol:
@@ -325,7 +325,8 @@ def natural_places(function: Function) -> dict:
 
 def not_negative(function: Function) -> set:
     """Names that hold only numbers of at least 0, whatever the arguments are."""
-    values, other = {}, set(function.params)
+    values: dict = {}
+    other = set(function.params)
     for s in statements(function.block):
         if isinstance(s, Let):
             values.setdefault(s.name, []).append(s.value)

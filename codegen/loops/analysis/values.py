@@ -10,6 +10,7 @@ Source: A. Aho, M. Lam, R. Sethi, J. Ullman, Compilers, 2006, section 9.5.5 (laz
 """
 import functools
 from collections.abc import Callable, Iterable, Mapping
+from typing import Any
 
 from gradscribe.codegen.loops.analysis.arrays import families
 from gradscribe.codegen.loops.analysis.lengths import Lengths
@@ -83,7 +84,7 @@ def in_bounds(e: Load, s: Statement, counts: Mapping, asked: Analyses) -> bool:
     also where other loops around the statement have no pass.
     """
     ranges = asked.ranges
-    kind = asked.known.kinds.get(e.array.id) if isinstance(e.array, Name) else None
+    kind: Any = asked.known.kinds.get(e.array.id) if isinstance(e.array, Name) else None
     return bool(kind) and len(kind[1]) == len(e.index) and all(
         counts.get(getattr(p, "id", None)) == n or ranges.at_least(p, 0, s) and ranges.at_least(
             Op("-", (n, Op("+", (p, ONE)))), 0, s) for p, n in zip(e.index, kind[1]))

@@ -6,7 +6,7 @@ spread too: the threads of a block that lie along x take columns next to each ot
 each sum is the same from call to call.
 """
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple, cast
 
 from gradscribe.codegen.loops.analysis.effects import SHOWN, Effects
 from gradscribe.codegen.loops.build import node, quoted, statement
@@ -15,6 +15,7 @@ from gradscribe.codegen.loops.form import (
     Expr,
     For,
     If,
+    Items,
     Let,
     Load,
     Name,
@@ -52,7 +53,8 @@ class Columns:
 
     def __init__(self, nest: Nest, loop: For, placement: Placement, fresh: Callable[[str], str]):
         self.nest, self.loop, self.placement, self.order = nest, loop, placement, placement.order
-        self.inner, self.sums = None, []
+        self.inner: Any = None
+        self.sums: list = []
         index = {n.index for n in nest.loops}
         loops = [s for s in nest.body if isinstance(s, For)]
         if nest.free.numbers or nest.free.atomic or len(loops) != 1 or not is_counted(loops[0]) or is_short(
@@ -134,7 +136,7 @@ class Columns:
     def rows(self, device: ThreadCode, taken: set) -> list:
         """The statements of the kernel that takes the rows."""
         at, row, rows = self.place(taken), free_name("row", taken), free_name("rows", taken)
-        out = [Unpack(node([at, row]), quoted("cuda.grid(2)")), Let(rows, numbered("gridsize", 1, 2))]
+        out = [Unpack(cast(Items, node([at, row])), quoted("cuda.grid(2)")), Let(rows, numbered("gridsize", 1, 2))]
         out += [Let(s.name, identity("+", s.dtype)) for s in self.sums]
         inside = places_of(self.nest.loops, at) if len(self.nest.loops) > 1 else []
         if self.wanted:
@@ -175,9 +177,10 @@ class Columns:
         at, k = self.place(taken), free_name("k", taken)
         out = places_of(self.nest.loops, at) if len(self.nest.loops) > 1 else []
         out += device.block(self.before)
-        loop = statement("for {} in range({}.shape[0]):", k, self.sums[0].parts)
+        loop: Any = statement("for {} in range({}.shape[0]):", k, self.sums[0].parts)
         for s in self.sums:
-            value, target = quoted("{}[{}, {}]", s.parts, k, at), device.expression(s.target)
+            value = quoted("{}[{}, {}]", s.parts, k, at)
+            target: Any = device.expression(s.target)
             loop.block.append(Store(target, value, "+") if isinstance(target, Load) else Update(target.id, "+", value))
         out += [loop, *device.block(self.after)]
         return strided(at, numbered("grid"), self.count(), numbered("gridsize"), out, self.loop.origin)

@@ -67,7 +67,8 @@ class Kernel:
     """
 
     def __init__(self, name: str, given: list, block: list, origin=None):
-        self.name, self.given, self.block, self.origin, self.others = name, given, block, origin, []
+        self.name, self.given, self.block, self.origin = name, given, block, origin
+        self.others: list = []
 
     def lines(self) -> list:
         """(line, origin) each."""

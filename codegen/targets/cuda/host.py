@@ -6,6 +6,7 @@
 Delete(names=('a',), origin=None, line=0)
 """
 import builtins
+from typing import Any
 
 import numpy as np
 
@@ -63,8 +64,9 @@ class HostCode:
     def expression(self, e: Expr) -> Expr:
         if isinstance(e, Name):
             return quoted("{}.item()", e) if e.id in self.placement.held else e
-        if list_call(e) == "append" and e.owner.id in self.placement.held_lists:
-            return Method(e.owner, "append", (quoted("{}.copy()", e.args[0]),))
+        put: Any = e
+        if list_call(e) == "append" and put.owner.id in self.placement.held_lists:
+            return Method(put.owner, "append", (quoted("{}.copy()", put.args[0]),))
         if isinstance(e, Attribute) and e.owner in (Name("np"), Name("math")):
             return e
         if isinstance(e, Call) and e.function in ASKED:
@@ -103,7 +105,8 @@ def freed(block: list, arrays: set) -> list:
 
     What a name stood for goes back to the pool, unless another name stands for it, and is used again.
     """
-    last, allocated, certain = {}, 0, set()
+    last: dict = {}
+    allocated, certain = 0, set()
     for k, s in enumerate(block):
         last |= dict.fromkeys(arrays & (names_read([s]) | set_in([s])), k)
         if isinstance(s, Let) and isinstance(s.value, Name):            # another name for what is there

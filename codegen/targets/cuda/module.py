@@ -321,7 +321,8 @@ class Writer:
         self.waiting: list = []
         self.used: set = set()
         self.names = all_names(function)
-        self.places, self.returned = False, []
+        self.places = False
+        self.returned: list = []
         self.moves: list = []           # what is said of the kernels' bytes
         self.body = self.block(function.block)
 

@@ -21,7 +21,7 @@
 (['host', 'serial', 'kernel', 'serial', 'host'], ['mean', 's'])
 """
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple, cast
 
 from gradscribe.codegen.collectives import asks_others
 from gradscribe.codegen.loops.analysis import arrays
@@ -85,7 +85,9 @@ class Placement:
     def __init__(self, function: Function, private=(), brief: frozenset = frozenset()):
         self.function, self.types, self.brief = function, function.types, brief
         self.order = Order(function, private)
-        self.nests, self.held, self.held_lists = {}, set(), set()
+        self.nests: dict = {}
+        self.held: set = set()
+        self.held_lists: set = set()
         every = list(statements(function.block))
         self.lists = {s.name for s in every if isinstance(s, Let) and isinstance(s.value, (ListOf, EmptyList))}
         self.numbers = {n for n, t in self.types.items() if t.rank == 0}
@@ -127,7 +129,7 @@ class Placement:
     def is_entry(self, e: Expr) -> bool:
         """One entry of an array that has a name."""
         return isinstance(e, Load) and isinstance(e.array, Name) and bool(self.rank(e.array.id)) and arrays.is_entry(
-            e, self.rank(e.array.id))
+            e, cast(int, self.rank(e.array.id)))
 
     def on_device(self, e: Expr) -> bool:
         """Whether a value hangs on entries, or on numbers that do."""
@@ -270,16 +272,17 @@ def is_short(loop: For) -> bool:
 def scatters(rest: list, body: list, added: set) -> bool:
     """Whether entries of arrays are added to whose places hang on passes that are not the thread's."""
     inner = {n.index for n in rest} | set_in(body)
-    return bool(rest) and any(isinstance(s, Store) and s.op is not None and s.entry.array.id in added and not
+    return bool(rest) and any(isinstance(s, Store) and s.op is not None and cast(
+        Name, s.entry.array).id in added and not
                               inner.isdisjoint(n for p in s.entry.index for n in names_in(p)) for s in statements(body))
 
 
 def lists_alike(function: Function) -> list:
     """Sets of lists that may be one: those that lists hold, and what is taken from these."""
-    put = [(s.value.owner.id, s.value.args[0].id) for s in statements(function.block) if isinstance(s, Do) and
-           list_call(s.value) == "append" and isinstance(s.value.args[0], Name)]
-    put += [(s.value.owner.id, s.name) for s in statements(function.block) if isinstance(s, Let) and list_call(
-        s.value) == "pop"]
+    put = [(call.owner.id, call.args[0].id) for s in statements(function.block) if isinstance(s, Do) and
+           list_call(call := cast(Any, s.value)) == "append" and isinstance(call.args[0], Name)]
+    put += [(call.owner.id, s.name) for s in statements(function.block) if isinstance(s, Let) and list_call(
+        call := cast(Any, s.value)) == "pop"]
     groups = [{n} for n in {n for pair in put for n in pair}]
     while True:
         of = {n: k for k, group in enumerate(groups) for n in group}

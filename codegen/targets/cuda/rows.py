@@ -5,6 +5,8 @@ A row is read where it lies, and stays near for the loops that read it again.  W
 computes for itself; a sum goes over the threads of the block, and each of them has it.  A sum over all rows is each
 thread's own until the end, when the block's goes to its place among the parts.
 """
+from typing import Any
+
 from gradscribe.codegen.loops.analysis.effects import Effects
 from gradscribe.codegen.loops.build import quoted, statement
 from gradscribe.codegen.loops.form import (
@@ -46,7 +48,7 @@ class Rows:
 
     def __init__(self, nest: Nest, placement: Placement):
         self.nest, self.placement, self.types = nest, placement, placement.types
-        self.inner = None if nest.free.atomic or not self.has_form(nest.free.numbers) else self.found()
+        self.inner: Any = None if nest.free.atomic or not self.has_form(nest.free.numbers) else self.found()
 
     def has_form(self, numbers):
         """Whether a block has a function that puts numbers together."""
@@ -83,7 +85,8 @@ class Rows:
 
     def block(self, device: ThreadCode, taken: set) -> list:
         """The kernel's statements; device: has statements as threads run them; taken: names of others."""
-        loops, out = self.nest.loops, []
+        loops = self.nest.loops
+        out: list = []
         read: set = set()               # since the threads of the block have waited for each other
         for s in self.nest.body:
             if s in self.inner and Effects(s.block).writes.keys() & read:

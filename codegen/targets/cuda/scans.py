@@ -321,7 +321,8 @@ def again_of(first: list, later: list, written) -> tuple:
     that hang on entries which the loop sets.
     """
     sets: dict = {}
-    again, kept = [], set()
+    again: list = []
+    kept = set()
     for s in first:
         for n in set_in([s]):
             sets.setdefault(n, []).append(s)

@@ -38,7 +38,7 @@ def f(x, k):
 Where only a pass knows how often it adds, a first loop counts that and does nothing else.
 """
 import functools
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 import numpy as np
 
@@ -54,7 +54,6 @@ from gradscribe.codegen.loops.form import (
     Load,
     Name,
     Op,
-    Statement,
     Store,
     Type,
     While,
@@ -209,7 +208,7 @@ class Segments:
 def sums(block: list, loops: list, counted: bool, sets: set, atomic: set):
     """The additions among the statements of a loop, each as a Sum."""
     for s in block:
-        if isinstance(s, Store) and s.op is not None and s.entry.array.id in atomic:
+        if isinstance(s, Store) and s.op is not None and cast(Name, s.entry.array).id in atomic:
             yield Sum(block, s, loops, counted)
         elif isinstance(s, For):
             known = counted and is_range(s) and names_of(s).isdisjoint(sets)
@@ -219,6 +218,6 @@ def sums(block: list, loops: list, counted: bool, sets: set, atomic: set):
                 yield from sums(inner, loops, counted and isinstance(s, If), sets, atomic)
 
 
-def without_order(s: Statement) -> TransformError:
-    return TransformError(f"what is added to {s.entry.array.id} has no order that stays the same: how often a pass "
-                          "adds is not known before the loop", s.origin, BELOW)
+def without_order(s: Store) -> TransformError:
+    return TransformError(f"what is added to {cast(Name, s.entry.array).id} has no order that stays the same: how "
+                          "often a pass adds is not known before the loop", s.origin, BELOW)

@@ -7,6 +7,7 @@ A sum goes over the passes of a thread, the threads of a block in pairs, and the
 call to call, whatever the machine.
 """
 from collections.abc import Iterable
+from typing import Any, cast
 
 from gradscribe.ast_transform.source.diagnose import TransformError
 from gradscribe.codegen.loops.analysis.effects import CHECKS
@@ -70,9 +71,10 @@ class ThreadCode:
         return guarded([self.statement(copied(s)) for s in block])
 
     def statement(self, s: Statement) -> Statement:
-        if isinstance(s, Do) and not self.check_bounds and is_check(s) and s.value.function == "reaches":
+        if isinstance(s, Do) and not self.check_bounds and is_check(s) and cast(
+                Call, s.value).function == "reaches":
             return Nothing()
-        self.origin = s.origin
+        self.origin = cast(Any, s).origin
         change(s, self.expression)
         for inner in blocks(s):
             inner[:] = [self.statement(i) for i in inner]
@@ -83,7 +85,7 @@ class ThreadCode:
         if isinstance(s, For) and s.index in self.held:
             s.index, held = f"{s.index}_at", s.index
             s.block[:0] = [Store(Load(Name(held), (ZERO,)), Name(s.index), None, s.origin)]
-        if isinstance(s, Store) and s.op is not None and s.entry.array.id in self.atomic:
+        if isinstance(s, Store) and s.op is not None and cast(Name, s.entry.array).id in self.atomic:
             index = s.entry.index[0] if len(s.entry.index) == 1 else Items(s.entry.index)
             value = s.value if s.op == "+" else Op("neg", (s.value,))
             return Do(Call("cuda.atomic.add", (s.entry.array, index, value)), s.origin)
@@ -98,12 +100,12 @@ class ThreadCode:
             return rebuilt(e, self.expression)
         if e.function == "len" and is_plain_range(e.args[0]):      # as numba-cuda-mlir compiles it, too
             begin, end = e.args[0].args[:2]
-            e = quoted("max({} - {}, 0)", end, begin)
+            e = cast(Call, quoted("max({} - {}, 0)", end, begin))
         if self.single and is_rounded(e):
             inner = e.args[0]
             e = Call(e.function, (Call(inner.function, tuple([a.args[0] for a in inner.args])),))
         of_complex = any(self.is_complex(a) for a in e.args)
-        e = rebuilt(e, self.expression)
+        e = cast(Call, rebuilt(e, self.expression))
         head, _, name = e.function.rpartition(".")
         if head == "np" and name not in DTYPES:
             return Call(f"complex_{name}" if of_complex else name, e.args, e.keywords)
@@ -209,8 +211,8 @@ def spread(nest: Nest, device: ThreadCode, taken: set) -> list:
     if count == 1:
         where = [(numbered("grid"), numbered("gridsize"))]
     else:
-        head = [Unpack(node(first), quoted("cuda.grid({})", count)),
-                Unpack(node(steps), quoted("cuda.gridsize({})", count))]
+        head = [Unpack(cast(Items, node(first)), quoted("cuda.grid({})", count)),
+                Unpack(cast(Items, node(steps)), quoted("cuda.gridsize({})", count))]
     outer, block = nest.loops[:-2] if len(nest.loops) > 3 else [], device.block(nest.body)
     for axis, n in enumerate(reversed(nest.loops[len(outer):])):
         block = strided(n.index, where[axis][0], device.expression(n.range[0]), where[axis][1], block, n.origin)
