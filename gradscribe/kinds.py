@@ -89,11 +89,14 @@ def example(text: str) -> tuple[tuple, dict[str, Any]]:
 
     Raises KindError for what is no such text.
     """
+    unread = KindError(f"these are no kinds of arguments: {text}", None,
+                       'Write them so: "float64[n, 3], float64[3], float, [float64[k], int]".')
     try:
-        call: Any = ast.parse(f"f({text})", mode="eval").body
+        call = ast.parse(f"f({text})", mode="eval").body
     except SyntaxError as error:
-        raise KindError(f"these are no kinds of arguments: {text}", None,
-                        'Write them so: "float64[n, 3], float64[3], float, [float64[k], int]".') from error
+        raise unread from error
+    if not isinstance(call, ast.Call):  # 1) + (2
+        raise unread
     sizes: dict[str, int] = {}
 
     def size(node):

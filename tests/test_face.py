@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 import gradscribe as gs
+from gradscribe import kinds
 
 X = np.array([0.3, -0.5, 0.7])
 
@@ -517,3 +518,8 @@ def test_shapes_of_what_has_a_shape_and_a_dtype():
     found = gs.eval_shape(lambda p, x: p["A"] @ x + p["b"], {"A": Described((3, 4), np.float32), "b": np.float32(1.0)},
                           Described((4, 5), "float32"))
     assert found == gs.ShapeDtypeStruct((3, 5), np.float32)
+
+
+def test_kinds_of_arguments_that_end_too_early():
+    with pytest.raises(gs.KindError, match="no kinds of arguments"):
+        kinds.example("1) + (2")

@@ -68,7 +68,7 @@ def memory_of(value: Apply) -> Memory:
     return FRESH if isinstance(function, np.ufunc | Draw) else ALIASES      # a ufunc allocates, and so does a draw
 
 
-def may_give_a_cell(value: Apply) -> bool | str:
+def may_give_a_cell(value: Apply) -> bool:
     """Whether a result without axes may be an array in the memory of an operand; an entry at integers is a number."""
     if is_application(value, operator.getitem):
         return any(isinstance(p, Const) and p.value is Ellipsis for p in parts_of(value.args[1]))
@@ -76,7 +76,7 @@ def may_give_a_cell(value: Apply) -> bool | str:
         result = value.function.result
         shown = next((s.value for s in walk(value.function.body) if isinstance(s, Let) and result in s.targets), None)
         return may_give_a_cell(shown) if isinstance(shown, Apply) else isinstance(result, Var)
-    return memory_of(value).shares
+    return bool(memory_of(value).shares)
 
 
 def _decided(record, value):
