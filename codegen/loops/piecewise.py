@@ -95,9 +95,14 @@ CHECKS_EACH = 8                         # passes that find nothing, for one that
 
 
 class Nest(NamedTuple):
-    """Loops around one store of an entry and nothing else, the outermost first."""
+    """Loops around one store of an entry, the outermost first.
+
+    store: with the numbers written out that its passes compute before; stored: as it stands; numbers: their names.
+    """
     loops: list
     store: Store
+    stored: Store
+    numbers: frozenset = frozenset()
 
     @property
     def top(self) -> For:
@@ -109,16 +114,26 @@ class Nest(NamedTuple):
         return {loop.index: loop.range[0] for loop in self.loops}
 
 
-def nest_of(s: Statement) -> Nest | None:
-    """The nest of a loop whose only statement is a loop, and so on, down to a store."""
+def nest_of(s: Statement, arrays: Arrays | None = None) -> Nest | None:
+    """The nest of a loop whose only statement is a loop, and so on, down to a store; arrays: those of the function,
+    where there may be numbers before, each set there alone.
+    """
     loops: list = []
-    while is_counted(s) and len(s.block) == 1:
+    numbers: dict = {}
+    while is_counted(s):
+        *before, last = s.block
+        if not all(isinstance(b, Let) and arrays is not None and arrays.sets[b.name] == 1 for b in before):
+            break
         loops.append(s)
-        s = s.block[0]
+        for b in before:
+            numbers[b.name] = renamed(b.value, numbers)
+        s = last
     indices = {loop.index for loop in loops}
-    plain = isinstance(s, Store) and isinstance(s.entry.array, Name) and len(indices) == len(loops) and not any(
-        names_in(loop.range[0]) & indices for loop in loops)
-    return Nest(loops, cast(Store, s)) if loops and plain else None
+    if not loops or not isinstance(s, Store) or not isinstance(s.entry.array, Name) or len(indices) < len(loops) or any(
+            names_in(loop.range[0]) & (indices | numbers.keys()) for loop in loops):
+        return None
+    whole = Store(cast(Load, renamed(s.entry, numbers)), renamed(s.value, numbers), s.op, s.origin)
+    return Nest(loops, whole, s, frozenset(numbers))
 
 
 def place_of(e: Expr, indices) -> Linear | None:
@@ -195,7 +210,7 @@ def write_out_tables(function: Function) -> bool:
 def table_of(name, arrays, function):
     """The nest that sets all entries of an array to linear forms of their indices."""
     made, stores = arrays.made[name], [u.statement for u in arrays.uses[name] if u.stored]
-    nest = next((n for s in arrays.blocks[made] if (n := nest_of(s)) is not None and [n.store] == stores), None)
+    nest = next((n for s in arrays.blocks[made] if (n := nest_of(s)) is not None and [n.stored] == stores), None)
     if nest is None or function.types[name].dtype != "int64" or nest.store.op is not None:
         return None
     lengths, at = nest.lengths, nest.store.entry.index
@@ -266,12 +281,12 @@ def steps_of(name, arrays, function):
     if len(stores) != 2 - (made.how == "zeros") or not castable(made):
         return None
     block = arrays.blocks[made]
-    nests = [n for s in block if name in stored_in(s) and (n := nest_of(s)) is not None]
+    nests = [n for s in block if name in stored_in(s) and (n := nest_of(s, arrays)) is not None]
     fill, value = None, ZEROS.get(made.dtype)
     if made.how == "empty" and nests:
         fill, *nests = nests
         value = fill.store.value if is_whole_fill(fill, made) else None
-    if value is None or [n.store for n in (*([fill] if fill else []), *nests)] != stores:
+    if value is None or [n.stored for n in (*([fill] if fill else []), *nests)] != stores:
         return None
     (nest,) = nests
     after = {s for top in block[block.index(nest.top) + 1:] for s in statements([top])}
@@ -282,13 +297,16 @@ def steps_of(name, arrays, function):
             u.role == "length" or u.statement in stores or u.statement in after for u in uses) or any(
             n.array == Name(name) for n in walk(nest.store.value) if isinstance(n, Load)):
         return None
+    inside = set(statements([nest.top])) if nest.numbers else ()
+    if any(nest.numbers & names_of(s) for s in statements(function.block) if inside and s not in inside):
+        return None
     return Steps(made, fill and fill.top, nest, value, places, nest.top)
 
 
 def stored_in(s):
-    """The arrays of which a loop sets entries that has but one statement."""
-    while isinstance(s, For) and len(s.block) == 1:
-        s = s.block[0]
+    """The array of which the last statement of a nest sets an entry."""
+    while isinstance(s, For):
+        s = s.block[-1]
     return [s.entry.array.id] if isinstance(s, Store) and isinstance(s.entry.array, Name) else []
 
 
@@ -468,7 +486,7 @@ def reader_gathers(steps, arrays, function, again):
     reads = [u for u in arrays.uses[made.name] if not u.stored]
     block = arrays.blocks[nest.top]
     reader = next((n for s in block if (n := nest_of(s)) is not None and len(reads) == 1 and
-                   n.store is reads[0].statement), None)
+                   n.stored is reads[0].statement), None)
     if reader is None or reads[0].role != "entry" or reader.store.op is not None or any(
             isinstance(e, Call) and e.function == "place" for e in walk(nest.store.value)):     # which may raise
         return None
@@ -505,5 +523,5 @@ def renamed_nest(nest, new):
     """A copy of a nest with other names of indices."""
     names = {i: Name(j) for i, j in new.items()}
     loops = [For(new.get(n.index, n.index), n.range, [], n.kind, n.origin, n.line) for n in nest.loops]
-    return Nest(loops, Store(renamed(nest.store.entry, names), renamed(nest.store.value, names), nest.store.op,
-                             nest.store.origin))
+    return nest._replace(loops=loops, store=Store(
+        renamed(nest.store.entry, names), renamed(nest.store.value, names), nest.store.op, nest.store.origin))

@@ -278,6 +278,14 @@ def test_on_the_processor(name):
     assert "place(" not in compiled.lowered and "np.int64" not in compiled.lowered
 
 
+@pytest.mark.parametrize("name", ["strided", "strided rows", "whole numbers", "on what is there"])
+def test_entries_gather(name):
+    """What loops of the user's add to shifted places is added up by one thread for each place."""
+    f, *args = PROGRAMS[name]
+    lowered = same(f, args).lowered
+    assert "atomic" not in lowered and "_at += " in lowered
+
+
 def test_beyond_the_end():
     with device.using("plain"), pytest.raises(IndexError):
         gs.jit(table_beyond, target="cuda")(SIX)
