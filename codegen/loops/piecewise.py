@@ -407,8 +407,8 @@ def solvable(place, lengths):
     """The index of a place that is found from the place and the others: that of the longest loop."""
     def size(i):
         n = lengths[i]
-        return n.value if isinstance(n, Const) else math.inf, -place.terms[i]
-    return max((i for i, c in place.terms.items() if c > 0), key=size, default=None)
+        return n.value if isinstance(n, Const) else math.inf, -abs(place.terms[i])
+    return max(place.terms, key=size, default=None)
 
 
 def worth(steps, solved):
@@ -419,9 +419,10 @@ def worth(steps, solved):
         others = [steps.nest.lengths[i] for i in place.terms if i != index]
         if not all(isinstance(m, Const) for m in others):
             return False
-        if place.terms[index] > 1:
+        step = abs(place.terms[index])
+        if step > 1:
             more *= length.value / max(1, n.value) if isinstance(length, Const) and isinstance(n, Const) else \
-                place.terms[index]
+                step
     return more <= CHECKS_EACH
 
 
@@ -436,7 +437,7 @@ def gathers(steps, function, solved, places, extent, name):
     for place, index, at in zip(steps.places, solved, places):
         c, others = place.terms[index], [i for i in nest.lengths if i in place.terms and i != index]
         form = at.plus(Linear(place.const), -1).plus(Linear(0, {i: place.terms[i] for i in others}), -1)
-        levels.append((others, index, form, c))
+        levels.append((others, index, form.times(1 if c > 0 else -1), abs(c)))
     store = Store(nest.store.entry, nest.store.value, "+", nest.store.origin)
     block = [as_number(store, name, made.dtype, function.types)]
     for others, index, form, c in reversed(levels):

@@ -278,7 +278,10 @@ def test_on_the_processor(name):
     assert "place(" not in compiled.lowered and "np.int64" not in compiled.lowered
 
 
-@pytest.mark.parametrize("name", ["strided", "strided rows", "whole numbers", "on what is there"])
+GATHERED = "strided", "strided rows", "whole numbers", "on what is there", "from the end", "backwards"
+
+
+@pytest.mark.parametrize("name", GATHERED)
 def test_entries_gather(name):
     """What loops of the user's add to shifted places is added up by one thread for each place."""
     f, *args = PROGRAMS[name]
