@@ -2,16 +2,21 @@
 """What a transformation asks of arguments, results, tangents and adjoints; messages show the function's own line."""
 import functools
 import types
+from typing import TYPE_CHECKING, Any
 
 import gast
 import numpy as np
 
-from gradscribe.ast_transform.core.form import Const, Pack, Var
-from gradscribe.ast_transform.core.kinds import Array, Opaque, Sequence, Stack, holds_numbers, spell, unify
+from gradscribe.ast_transform.core.form import Const, Function, Pack, Var
+from gradscribe.ast_transform.core.kinds import Array, Opaque, Sequence, Stack, Stream, holds_numbers, spell, unify
 from gradscribe.ast_transform.passes.described import AS_ARRAY, fact_of
 from gradscribe.ast_transform.passes.values import Bound, FunctionValue, Part, Struct
 from gradscribe.ast_transform.source.diagnose import KindError, ShapeError, TransformError
+from gradscribe.ast_transform.source.origin import Origin
 from gradscribe.ast_transform.source.read import read, unwrap
+
+if TYPE_CHECKING:
+    from gradscribe.ast_transform.passes.specialise import Specialiser
 
 # places
 
@@ -38,7 +43,7 @@ def source_of(base):
 AS_PARTS = "Give the arrays that it holds in a dictionary, a named tuple or a dataclass."
 
 
-def place_of(base, name=None, caller=None):
+def place_of(base: Any, name: str | None = None, caller: Origin | None = None) -> Origin | None:
     """Where a function is defined, or one of its parameters; else the place of the call."""
     source = source_of(base)
     if source is None:
@@ -50,7 +55,7 @@ def place_of(base, name=None, caller=None):
     return source.header(caller)
 
 
-def place_of_result(base, caller=None):
+def place_of_result(base: Any, caller: Origin | None = None) -> Origin | None:
     """The expression that a function returns last; else where it is defined."""
     source = source_of(base)
     if source is None:
@@ -74,14 +79,15 @@ def _own(body):
                     yield from _own(inner)
 
 
-def caller_of(reader):
+def caller_of(reader: "Specialiser | None") -> Origin | None:
     """The place of the call that is being read; None at the outermost one."""
     return reader.build.origin if reader is not None and getattr(reader, "stack", None) else None
 
 
 # arguments and results
 
-def check_inputs(value, name, label, holomorphic, base, caller=None):
+def check_inputs(value: Any, name: str, label: str, holomorphic: bool, base: Any,
+                 caller: Origin | None = None) -> None:
     """Inputs of grad are floating-point numbers."""
     def visit(fact, path):
         if isinstance(fact, Sequence):
@@ -121,7 +127,7 @@ def without(fact, path, name):
         "Pass it as an argument of its own, beside what is differentiated."
 
 
-def check_scalar(result, function, holomorphic, caller=None):
+def check_scalar(result: Any, function: Function, holomorphic: bool, caller: Origin | None = None) -> None:
     fact, label, base = fact_of(result), function.label, function.about
 
     def refuse(reason, advice):
@@ -144,7 +150,7 @@ def check_scalar(result, function, holomorphic, caller=None):
         refuse("holomorphic=True needs a complex result", "Leave holomorphic out.")
 
 
-def check_pair(result, function, caller=None):
+def check_pair(result: Any, function: Function, caller: Origin | None = None) -> None:
     """has_aux: (value, aux)."""
     if not isinstance(result, Pack) or result.kind != "tuple" or len(result.items) != 2:
         raise KindError(
@@ -154,7 +160,7 @@ def check_pair(result, function, caller=None):
 
 # tangents and adjoints
 
-def fact_of_value(value):
+def fact_of_value(value: Any) -> Array | Sequence | Stack | Opaque | Stream:
     """The fact of a value of the reader, containers included."""
     if isinstance(value, (Struct, Pack)):
         return Sequence(value.kind, tuple(map(fact_of_value, value.items)), tuple(value.keys), value.cls)
@@ -165,7 +171,8 @@ def fact_of_value(value):
     return Opaque(value)
 
 
-def check_fit(like, given, name, what, place):
+def check_fit(like: Array | Sequence | Stack | Opaque | Stream, given: Array | Sequence | Stack | Opaque | Stream,
+              name: str, what: str, place: Origin | None) -> None:
     """A tangent fits its primal, an adjoint its result: structure, kinds and shapes are the same."""
     def visit(a, b, path):
         if isinstance(a, Sequence):
@@ -193,7 +200,7 @@ def check_fit(like, given, name, what, place):
     visit(like, given, name)
 
 
-def in_order(like, value):
+def in_order(like: Struct | Pack, value: Struct | Pack) -> list | tuple:
     """The items of a container in the order of another's keys."""
     if isinstance(value, Struct) and value.keys and tuple(value.keys) != tuple(like.keys):
         return [value.items[value.keys.index(k)] for k in like.keys]

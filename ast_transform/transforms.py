@@ -3,6 +3,8 @@
 import dataclasses
 import inspect
 import types
+from collections.abc import Iterable
+from typing import Any
 
 import numpy as np
 
@@ -314,11 +316,11 @@ class Identity(Transform):
         return value
 
 
-def label_of(base):
+def label_of(base: Any) -> str:
     return _label(base)
 
 
-def leaves_of(values):
+def leaves_of(values: Iterable) -> list:
     """The variables that hold the parts of arguments; a container that is one variable counts as one."""
     out = []
     for v in values:
@@ -341,7 +343,7 @@ def differentiable(value):
     return bool(getattr(fact, "differentiable", False))
 
 
-def parameter_names(base, count):
+def parameter_names(base: Any, count: int) -> list[str]:
     """Names for `count` positional arguments of a callable."""
     if isinstance(base, FunctionValue):
         args = base.node.args

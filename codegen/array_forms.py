@@ -1,20 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
 """Reductions, scans, makers of arrays: how Numba's loops compute them."""
 import builtins
+from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from gradscribe.ast_transform.core.form import Apply, Const
 from gradscribe.ast_transform.core.operations import astype, run_length, shape_of, size_of
 from gradscribe.codegen.loops.build import ZERO, entry, quoted
-from gradscribe.codegen.lowered import ONE, Dim, Lazy, compiles, lazily, product_of, shape
+from gradscribe.codegen.lowered import ONE, Core, Dim, Lazy, compiles, lazily, product_of, shape
 from gradscribe.codegen.scalar_forms import FORMS, Operand, cast, literal, narrowed
 
 # --- reductions -------------------------------------------------------------------------------------------------------
 
 
-def axes_of(lowering, axis, rank):
+def axes_of(lowering: Core, axis: int | tuple | list | None, rank: int) -> tuple[int, ...]:
     if axis is None:
         return tuple(range(rank))
     axis = axis if isinstance(axis, (tuple, list)) else (axis,)
@@ -29,7 +31,7 @@ def _less(sign):
     return step
 
 
-def each(template):
+def each(template: str) -> Callable[..., Any]:
     """The step of a reduction that puts into the place of a total what a template makes of it and a value."""
     return lambda lowering, total, value, v: lowering.set(total, quoted(template, total, value))
 
@@ -55,7 +57,7 @@ STEPS: dict[str, tuple[Any, Any]] = {
 }
 
 
-def none_empty(lowering, dims, message):
+def none_empty(lowering: Core, dims: Iterable[Dim], message: str) -> None:
     """Raises where an axis has no entries, which is known when running only."""
     filled(lowering, [d for d in dims if d.key[0] is not None or d.length == ZERO], message)
 
@@ -66,7 +68,7 @@ def filled(lowering, dims, message):
             lowering.raises(message, "{} == 0", d.length)
 
 
-def reduce(lowering, x, axes, keepdims, kind, dtype):
+def reduce(lowering: Core, x: Lazy, axes: Collection[int], keepdims: bool, kind: str, dtype: DTypeLike) -> Lazy:
     """A reduction of a lazy array over axes."""
     start, step = STEPS[kind]
     dtype = np.dtype(dtype)
@@ -137,11 +139,11 @@ def counted(lowering, x, axes):
     return lowering.atom(product_of([x.dims[k] for k in axes]), "n")
 
 
-def entrywise(lowering, function, dtype, *args):
+def entrywise(lowering: Core, function: Callable[..., Any], dtype: DTypeLike, *args: Any) -> Lazy:
     return lowering.entries(FORMS[function], [lowering.lazy(a) for a in args], dtype, function)
 
 
-def reduction(kind, *functions):
+def reduction(kind: str, *functions: Callable[..., Any]) -> None:
     """Functions that are a reduction with these steps."""
     @lazily(*functions)
     def make(lowering, node):
@@ -288,7 +290,7 @@ def _diff(lowering, node):
 
 # --- flat and shaped --------------------------------------------------------------------------------------------------
 
-def flat(lowering, x):
+def flat(lowering: Core, x: Any) -> Lazy:
     """All entries in a row, as a view of a contiguous array."""
     x = lowering.lazy(x)
     if x.rank == 1:
@@ -302,7 +304,7 @@ def flat(lowering, x):
     return lowering.made(name, many if len(many) == 1 else [lowering.counted(name)], x.dtype)
 
 
-def shaped(lowering, x, dims):
+def shaped(lowering: Core, x: Lazy, dims: Sequence[Dim]) -> Lazy:
     """A contiguous array with as many entries, seen in another shape."""
     x = lowering.array(x)
     if lowering.for_threads and [d.length for d in x.dims] == [d.length for d in dims]:

@@ -1,13 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """Text to function; its source stays visible to tracebacks, debuggers, profilers and inspect."""
 import linecache
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
 _count: dict = {}
 
 
-def build(source: str, label: str, namespace: dict):
+def build(source: str, label: str, namespace: dict[str, Any]) -> Callable[..., Any]:
     """Execute a module's text and give its function `label`.
 
     The text is registered under a file name of its own, so that a traceback, pdb and inspect.getsource show it.

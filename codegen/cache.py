@@ -17,8 +17,10 @@ import sys
 import tempfile
 import time
 import types
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -63,13 +65,13 @@ def stamp() -> str:
     return _stamp[0]
 
 
-def key_of(text, label, kinds, flags) -> str:
+def key_of(text: str, label: str, kinds: Iterable[tuple], flags: Iterable[str]) -> str:
     arguments = repr([(getattr(d, "str", d), r) for d, r in kinds])
     content = "\0".join([stamp(), text, label, arguments, repr(sorted(flags))])
     return hashlib.sha256(content.encode()).hexdigest()[:40]
 
 
-def module_for(key):
+def module_for(key: str) -> types.ModuleType:
     """The module that a text's function lives in: importable by name, as Numba's entries ask."""
     name = f"gradscribe_compiled_{key}"
     module = sys.modules.get(name)
@@ -79,7 +81,7 @@ def module_for(key):
     return module
 
 
-def show(file, text):
+def show(file: str, text: str) -> None:
     """The text to tracebacks and to Numba's messages."""
     linecache.cache[file] = (len(text), None, text.splitlines(True), file)
 
@@ -103,7 +105,7 @@ def folder() -> Path | None:
     return base
 
 
-def entry_of(key) -> bytes | None:
+def entry_of(key: str) -> bytes | None:
     """What the disk has under a key, None where there is nothing that is whole."""
     base = folder()
     try:
@@ -124,7 +126,7 @@ def forget(key) -> None:
             (base / f"{key}.bin").unlink()
 
 
-def keep(key, payload) -> None:
+def keep(key: str, payload: bytes) -> None:
     """Put something on the disk, whole or not at all."""
     base = folder()
     if base is None:
@@ -142,7 +144,7 @@ def keep(key, payload) -> None:
         prune(base)
 
 
-def load(key, dispatcher, addressed) -> bool:
+def load(key: str, dispatcher: Any, addressed: Callable[[str, tuple], Any]) -> bool:
     """Give a dispatcher its compiled code from the disk; False where there is none that is whole.
 
     addressed(name, types) is called for each function of the runtime that the code calls by symbol.
@@ -168,7 +170,7 @@ def load(key, dispatcher, addressed) -> bool:
 
 
 @contextmanager
-def one_at_a_time(key):
+def one_at_a_time(key: str) -> Iterator[None]:
     """Processes that come to the same text at the same time, as those of an MPI run do, compile it once: the others
     wait, and find it on the disk.  Nobody waits longer than LONGEST, and nobody for a process that is gone.
     """
@@ -197,7 +199,7 @@ def one_at_a_time(key):
                 Path(file.name).unlink(missing_ok=True)
 
 
-def save(key, dispatcher, signature, needed) -> None:
+def save(key: str, dispatcher: Any, signature: tuple, needed: list) -> None:
     """Keep compiled code and what it calls by symbol; what cannot be kept is compiled again next time."""
     if folder() is None:
         return
@@ -208,7 +210,7 @@ def save(key, dispatcher, signature, needed) -> None:
             keep(key, dumps((needed, result._reduce())))
 
 
-def files(base, pattern="*"):
+def files(base: Path, pattern: str = "*") -> Iterator[tuple[Path, os.stat_result]]:
     """Each file of the folder with its os.stat_result; what another process deletes meanwhile is not among them."""
     for path in base.glob(pattern):
         try:

@@ -1,11 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """Where the lines of an emitted text came from."""
 import ast
+from collections.abc import Iterator
+from typing import Any
 
-from gradscribe.ast_transform.core.form import Apply, Effect, If, Let, Pack, While
+import gast
+
+from gradscribe.ast_transform.core.form import Apply, Effect, For, If, Let, Pack, While
+from gradscribe.ast_transform.source.origin import Origin
 
 
-def origins(tree, source):
+def origins(tree: gast.Module, source: str) -> dict[int, list[Origin]]:
     """{line, from 1: where its statement came from} of a tree and of its text; heads of loops and branches too.
 
     An expression may be made of several statements.
@@ -21,11 +26,11 @@ def origins(tree, source):
             for block in ("body", "orelse"):
                 if isinstance(getattr(node, block, None), list):
                     visit(getattr(node, block), getattr(twin, block))
-    visit(tree.body, ast.parse(source).body[0].body)
+    visit(tree.body, ast.parse(source).body[0].body)  # type: ignore[attr-defined]
     return found
 
 
-def parts_of(step):
+def parts_of(step: Let | Effect | For | While | If) -> Iterator[Origin]:
     """The origins of statements that have become part of one."""
     if isinstance(step, (Let, Effect)):
         yield from origins_in(step.value)
@@ -33,13 +38,13 @@ def parts_of(step):
         yield from origins_in(step.test)
 
 
-def origins_in(node):
+def origins_in(node: Any) -> Iterator[Origin]:
     for inner in applies(node):
         if inner.origin is not None:
             yield inner.origin
 
 
-def applies(node):
+def applies(node: Any) -> Iterator[Apply]:
     """The operations in a value."""
     if isinstance(node, Apply):
         yield node

@@ -8,17 +8,22 @@ disk holds the name and no address.  Threads that meeting.py has begun try its w
 """
 import ctypes
 import functools
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from gradscribe.ast_transform.core.form import Let, operands
 from gradscribe.ast_transform.passes.collectives import HALVES, MOVING, REDUCING, is_collective
 from gradscribe.codegen.loops.build import ZERO, quoted
-from gradscribe.codegen.loops.form import Call, Const, change, rebuilt, statements
+from gradscribe.codegen.loops.form import Call, Const, Expr, Function, change, rebuilt, statements
 from gradscribe.codegen.lowered import Lazy, shape
 from gradscribe.codegen.meeting import MEET, TAKEN
 from gradscribe.runtime import collectives as named
 from gradscribe.runtime import groups
+
+if TYPE_CHECKING:
+    from gradscribe.codegen.lowering import Lowering
 
 SYMBOL, SYMBOL_OF_ALL, SYMBOL_OF_REPORT = "gradscribe.told", "gradscribe.told_all", "gradscribe.reported"
 ASKED = ("collected", "collected_number", "collected_done", "collected_all")
@@ -27,7 +32,7 @@ ENDS = [done for _, done in HALVES.values()]
 FAILED, NOT_TOLD = "a function over an axis of devices failed", "a report failed"
 
 
-def collective_statement(lowering, step):
+def collective_statement(lowering: "Lowering", step: Let) -> None:
     """name = collected(x, what, shape, dtype)"""
     value, target = step.value, step.targets[0]
     axes, fact = value.args[-1].value, target.fact
@@ -35,7 +40,7 @@ def collective_statement(lowering, step):
     what = groups.spelled(value.function.__name__, axes, options)
     groups.site_of(value.function.__name__, axes, options)
     dtype = np.dtype(fact.dtype)
-    operand = lowering.lazy(value.args[0]) if len(value.args) > 1 else None
+    operand: Any = lowering.lazy(value.args[0]) if len(value.args) > 1 else None
     given = ZERO if operand is None else handed(lowering, operand, dtype)
     name = lowering.fresh(value.function.__name__)
     if value.function in ENDS:
@@ -60,11 +65,13 @@ def handed(lowering, operand, dtype):
     return lowering.array(operand, dtype).name if operand.rank else lowering.atom(operand.cast([], dtype), "given")
 
 
-def together(steps):
+def together(steps: Iterable[Any]) -> Iterator[list]:
     """Steps one by one; sums over the same axes that follow each other and do not need each other go at once."""
+    group: list
+    made: set
     group, made = [], set()
     for step in steps:
-        value = step.value if isinstance(step, Let) else None
+        value: Any = step.value if isinstance(step, Let) else None
         joins = is_collective(value) and value.function in REDUCING
         if group and not (joins and value.function is group[0].value.function and
                           value.args[-1].value == group[0].value.args[-1].value and
@@ -80,7 +87,7 @@ def together(steps):
         yield group
 
 
-def reductions(lowering, group):
+def reductions(lowering: "Lowering", group: list[Let]) -> None:
     """a, b = collected_all((x, y), what): one message, or one meeting of threads, for several sums."""
     value = group[0].value
     axes = value.args[-1].value
@@ -128,7 +135,7 @@ def lengths(lowering, function, operand, fact, axes, options):
     return own
 
 
-def asks_others(e):
+def asks_others(e: Expr) -> bool:
     """Whether an expression is a call of ASKED that is answered by other devices: which place this one is, it knows."""
     return isinstance(e, Call) and e.function in ASKED and \
         groups.SITES[groups.NUMBERS[e.args[1].value]][0] not in groups.PLACES
@@ -136,7 +143,7 @@ def asks_others(e):
 
 # --- for Numba --------------------------------------------------------------------------------------------------------
 
-def numbered(function):
+def numbered(function: Function) -> None:
     """A function of the loop form with numbers for what is asked.  Changes it in place."""
     def new(e):
         e = rebuilt(e, new)
@@ -149,7 +156,7 @@ def numbered(function):
 
 
 @functools.cache
-def functions():
+def functions() -> dict[str, Any]:
     """What compiled text calls, by name; the symbol has its address after this."""
     import numba
     from llvmlite import binding

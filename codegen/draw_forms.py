@@ -6,16 +6,21 @@ that is refused.  Of a generator's methods those are refused whose numbers were 
 and those that decide by rounded numbers how much of the stream they use.  A generator that the function makes is made
 by NumPy, at each call.
 """
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from gradscribe.ast_transform.core.draw import BITS
-from gradscribe.ast_transform.core.form import Const
+from gradscribe.ast_transform.core.form import Const, Let
 from gradscribe.ast_transform.core.kinds import Array, Stream
 from gradscribe.ast_transform.passes.draws import GENERATOR, arguments, parameters
 from gradscribe.ast_transform.source.diagnose import LanguageError
 from gradscribe.codegen.loops import form as loops
 from gradscribe.codegen.loops.build import ZERO, node
 from gradscribe.codegen.lowered import is_none, shape
+
+if TYPE_CHECKING:
+    from gradscribe.codegen.lowering import Lowering
 
 SAME = frozenset(
     "random standard_normal standard_exponential standard_cauchy normal uniform exponential weibull power pareto "
@@ -25,7 +30,7 @@ SINGLE = ("random", "standard_normal", "standard_exponential")      # also in si
 PASS = "Pass a np.random.Generator as an argument."
 
 
-def draw_statement(lowering, step):
+def draw_statement(lowering: "Lowering", step: Let) -> None:
     """name = rng.normal(...)"""
     function, value, target = step.value.function, step.value, step.targets[0]
     if isinstance(target.fact, Stream):

@@ -125,7 +125,8 @@ def source_of(emitted: list[Emitted], home: str) -> str:
     return made.text("", "\n\n".join(each.body() for each in emitted))
 
 
-def emit(function: Function, label=None, captured=None, errstate=None) -> Emitted:
+def emit(function: Function, label: str | None = None, captured: dict | None = None,
+         errstate: dict[str, str] | None = None) -> Emitted:
     """The text of a function and of those it calls; `errstate`: the floating-point warnings it does not show."""
     out = Emitted(label or function.label)
     out.parameters = {p.name for f in _called(function, {}) for p in f.params}

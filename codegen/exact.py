@@ -2,6 +2,7 @@
 """Operations that are computed as NumPy rounds, or in any order, for Numba: those that loops/decisions.py marks."""
 import functools
 import inspect
+from typing import Any
 
 from gradscribe.codegen.loops.trees import FUNCTIONS
 
@@ -11,11 +12,11 @@ WRAPPING = {"add", "sub", "mul"}        # Numba tells LLVM that whole numbers ne
 
 
 @functools.cache
-def exact_functions():
+def exact_functions() -> dict[str, Any]:
     """The functions that marked operations are printed as, for Numba."""
     exact = {name: _exact(name, f, without_flags) for f in FUNCTIONS.values() for name in [f"exact_{f.__name__}_"]}
     return exact | {name: _exact(name, f, in_any_order) for f in map(FUNCTIONS.get, "+-*")
-                    for name in [f"summed_{f.__name__}_"]}
+                    for name in [f"summed_{f.__name__}_"]}  # type: ignore[union-attr]
 
 
 def _exact(name, function, flags):

@@ -3,6 +3,7 @@
 import math
 import operator
 import sys
+from typing import Any
 
 import gast
 import numpy as np
@@ -328,7 +329,7 @@ _EXPRESSIONS = {
 }
 
 
-def _hashable(value):
+def _hashable(value: Any) -> bool:
     try:
         hash(value)
     except TypeError:

@@ -8,6 +8,8 @@ import ctypes
 import functools
 import re
 import sys
+from types import FunctionType
+from typing import Any
 
 import numpy as np
 
@@ -24,7 +26,7 @@ _variants: dict[str, dict] = {}
 _functions: dict = {}
 
 
-def variants(name):
+def variants(name: str) -> dict:
     """The kinds of arguments that a function is exported for, each with what it gives and its symbol: ("dz", "z")."""
     if not _variants:
         _variants.update(_exported())
@@ -55,17 +57,18 @@ def _kind(text):
     return {"double": "d", "__pyx_t_double_complex": "z"}.get(text.removesuffix("*").strip(), "?")
 
 
-def functions(words):
+def functions(words: set[str]) -> dict[str, Any]:
     """What compiled text calls, by name; their symbols have addresses after this."""
     return {n: _function(n.removeprefix(PREFIX)) for n in sorted(NAMES & words)}
 
 
 @functools.cache
-def lapack():
+def lapack() -> dict[str, Any]:
     """Routines of LAPACK as Numba has bound them for its own use, by the names that the runtime calls them."""
     from numba.extending import overload
     from numba.np.linalg import _LAPACK
 
+    routines: dict
     routines = {systems.lapack_gesv: _LAPACK.numba_xgesv, systems.lapack_getrf: _LAPACK.numba_xxgetrf,
                 systems.lapack_getri: _LAPACK.numba_ez_xxgetri, systems.lapack_potrf: _LAPACK.numba_xxpotrf,
                 systems.lapack_syevd: _LAPACK.numba_ez_xxxevd,
@@ -103,7 +106,7 @@ def _triangular_systems():
     return form
 
 
-def with_addresses(function):
+def with_addresses(function: FunctionType) -> None:
     """Gives BLAS's routines that a function of the runtime calls their addresses in this process."""
     if systems.blas_trsm.__name__ in function.__code__.co_names:
         from llvmlite import binding
@@ -120,7 +123,7 @@ def _of_dtype(routine):
     return form
 
 
-def version():
+def version() -> str:
     return f"scipy {sys.modules['scipy'].__version__}"
 
 

@@ -12,6 +12,7 @@ import functools
 import hashlib
 import inspect
 from types import FunctionType
+from typing import Any
 
 from gradscribe.codegen import cache, foreign
 from gradscribe.codegen.loops.form import Do
@@ -28,7 +29,7 @@ _space: dict = {}                       # the names that the runtime's functions
 _made: dict[str, tuple] = {}            # of those that have an address, by symbol: name, types, what Numba made
 
 
-def helpers():
+def helpers() -> dict[str, Any]:
     """What compiled code calls by the names of the runtime's functions, each seeing the others so."""
     if not _callable:                   # filled at once: Ctrl-C may come between any two steps
         made = {name: through_symbol(function) if hasattr(function, "whole") else dispatcher(name)
@@ -41,7 +42,7 @@ def helpers():
 
 
 @functools.cache
-def leaves_unsaid(name) -> bool:
+def leaves_unsaid(name: str) -> bool:
     """Whether a function of the runtime, or one that it calls, may raise Unsaid."""
     words = set(HELPERS[name].__code__.co_names) - {name}
     return "Unsaid" in words or any(map(leaves_unsaid, words & HELPERS.keys()))
@@ -98,7 +99,7 @@ def through_symbol(function):
     return intrinsic(form)
 
 
-def addressed(name, types):
+def addressed(name: str, types: tuple) -> tuple[str, Any]:
     """The symbol of a function for arguments of these types, which has its address now, and what Numba made."""
     key = hashlib.sha256("\0".join([cache.stamp(), name, *map(str, types)]).encode()).hexdigest()[:40]
     symbol = f"gradscribe.{name}.{key}"
@@ -119,7 +120,7 @@ def compiled_for(types, key, dispatcher):
         compiled_and_kept(types, key, dispatcher)
 
 
-def compiled_and_kept(types, key, dispatcher):
+def compiled_and_kept(types: tuple, key: str, dispatcher: Any) -> None:
     leave_declarations_alone()
     dispatcher.compile(types)
     cache.save(key, dispatcher, types, called_by(dispatcher.overloads[types].library))

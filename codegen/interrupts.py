@@ -9,14 +9,16 @@ import _thread
 import signal
 import sys
 import threading
+from collections.abc import Iterator
 from contextlib import contextmanager
+from types import FrameType
 
 AGAIN = 0.05                        # seconds until an interruption is tried again
 WHOLE = ("llvmlite", "importlib._bootstrap", "numba.core.codegen", "numba.core.runtime", "gradscribe.codegen.foreign")
 TABLES = {"refresh", "install_registry", "load_additional_registries", "_load_builtins", "helpers"}
 
 
-def can_stop(frame, outer=None) -> bool:
+def can_stop(frame: FrameType | None, outer: FrameType | None = None) -> bool:
     """Whether none of the frames up to `outer` is amid something that must be done as a whole."""
     while frame is not None and frame is not outer:
         module = frame.f_globals.get("__name__") or ""
@@ -27,12 +29,13 @@ def can_stop(frame, outer=None) -> bool:
 
 
 @contextmanager
-def stopped_cleanly():
+def stopped_cleanly() -> Iterator[None]:
     """Ctrl-C in here stops between two steps, or after the last."""
     handler = signal.getsignal(signal.SIGINT)
     if threading.current_thread() is not threading.main_thread() or not callable(handler):
         yield
         return
+    waiting: list[threading.Timer]
     outer, waiting = sys._getframe(2), []
 
     def later(number, frame):

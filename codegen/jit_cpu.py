@@ -11,6 +11,7 @@ import math
 import re
 import warnings
 from collections.abc import Callable, Iterable
+from typing import Any
 
 import numpy as np
 
@@ -161,7 +162,8 @@ def keep_memory():
     np.empty((32 << 20) - (64 << 10), np.uint8)
 
 
-def lowered(function, captured, passes=for_cpu, meet=None, filled=()):
+def lowered(function: Function, captured: dict, passes: Callable[..., Any] = for_cpu,
+            meet: Callable[[list], None] | None = None, filled: Iterable = ()) -> tuple[str, Lowering, list, list]:
     """The text of a function for Numba, the lowering that made it, arrays from outside, and where lines come from;
     passes: over its loops; meet, filled: as of compile_function.
     """
@@ -172,7 +174,8 @@ def lowered(function, captured, passes=for_cpu, meet=None, filled=()):
     return text, lowering, extra, origins
 
 
-def in_loops(function, captured, change=None, for_threads=False, filled=(), words=False):
+def in_loops(function: Function, captured: dict, change: Callable[[Lowering], Any] | None = None,
+             for_threads: bool = False, filled: Iterable = (), words: bool = False) -> tuple[Lowering, list]:
     """The lowering of a function, of which `loops` is the function in the loop form, and the arrays read from outside.
 
     change: of a lowering, before it has types; for_threads: whether a device's threads will run it; filled: as of
@@ -243,7 +246,7 @@ def too_deep(block, level=1):
     return None
 
 
-def extra_facts(extra):
+def extra_facts(extra: Iterable[Any]) -> list[tuple[str, Any]]:
     return [("a value from outside", describe(value)) for value in extra]
 
 
@@ -281,9 +284,9 @@ def compiled_text(text, label, kinds, flags, again=False, function=None):
     return dispatcher
 
 
-def of_text(text, kinds):
+def of_text(text: str, kinds: Iterable[tuple]) -> Loops:
     """The loop form of a printed function; kinds: of its parameters."""
-    tree = ast.parse(text).body[0]
+    tree: Any = ast.parse(text).body[0]
     types = {a.arg: (np.dtype(dtype).name, rank) for a, (dtype, rank) in zip(tree.args.args, kinds)
              if dtype != "generator"}
     return from_tree(tree, types)

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Joining arrays and cutting them."""
+from typing import Any
+
 import numpy as np
 
 from gradscribe.ast_transform.core.form import Apply, Const, Pack
@@ -7,12 +9,12 @@ from gradscribe.ast_transform.core.operations import unpacked
 from gradscribe.codegen.array_forms import flat
 from gradscribe.codegen.loops import form as loops
 from gradscribe.codegen.loops.build import ZERO, joined, quoted
-from gradscribe.codegen.lowered import Lazy, lazily, shape
+from gradscribe.codegen.lowered import Core, Lazy, lazily, shape
 from gradscribe.codegen.scalar_forms import literal
 
 # --- joining and cutting ----------------------------------------------------------------------------------------------
 
-def items_of(lowering, node):
+def items_of(lowering: Core, node: Any) -> list[Lazy]:
     if isinstance(node, Pack):
         return [lowering.lazy(i) for i in node.items]
     if isinstance(node, Const) and isinstance(node.value, (tuple, list)):

@@ -12,8 +12,9 @@ import inspect
 import os
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
 from gradscribe.codegen import cache
 from gradscribe.codegen.collectives import MEETING
@@ -45,13 +46,16 @@ from gradscribe.codegen.shared_memory import LINE, WORDS, lines, lock
 from gradscribe.runtime import groups, teams
 from gradscribe.runtime.compiled import Unsaid
 
+if TYPE_CHECKING:
+    from gradscribe.codegen.jit_cpu import Compiled
+
 # what a member's program is given and gives
 FUNCTION, CODE, EXCEPTION, HEAD = 0, 1, 2, 4        # words; arguments and results follow
 ALIGNED = 16                            # bytes
 MOST = 64                               # arguments that a program is given so
 
 
-def can_launch(made) -> bool:
+def can_launch(made: "Compiled") -> bool:
     """Whether a compiled function runs on threads in this way: it does not talk to Python, but for functions over axes
     and reports.
     """
@@ -194,7 +198,7 @@ class Lane:
 
 
 @contextmanager
-def apart():
+def apart() -> Iterator[None]:
     """Inside, this thread is no member of a team, as it is where a report of its program has it run others."""
     if not MEETING.value:
         yield

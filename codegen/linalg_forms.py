@@ -1,15 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
 """Linear algebra: one real matrix by its factors, real stacks by runtime/systems.py, the rest one by one by LAPACK."""
 import operator
+from collections.abc import Iterable
+from typing import Any
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from gradscribe.ast_transform.core.form import Apply, Const, Var
 from gradscribe.ast_transform.core.kinds import Array
 from gradscribe.codegen.array_forms import axes_of, entrywise, reduce, shaped
 from gradscribe.codegen.loops import form as loops
 from gradscribe.codegen.loops.build import ZERO, quoted
-from gradscribe.codegen.lowered import Dim, Lazy, lazily
+from gradscribe.codegen.lowered import Core, Dim, Lazy, lazily
 from gradscribe.codegen.product_forms import three
 from gradscribe.codegen.shape_forms import dropped, inserted, permuted
 from gradscribe.runtime.matrices import (
@@ -29,7 +32,8 @@ OF_REAL = {name: f"{name}_of_real" for name in ("solution", "inverse", "determin
 
 # --- linear algebra ---------------------------------------------------------------------------------------------------
 
-def of_stack(lowering, node, helper, *operands, dtype=None, also=()):
+def of_stack(lowering: Core, node: Apply, helper: str, *operands: Lazy, dtype: DTypeLike | None = None,
+             also: Iterable[Any] = ()) -> tuple[list[Dim], list[str], np.dtype]:
     """Results of a helper on stacks of matrices, with the stack's own axes again: one name for each.
 
     also: numbers that the helper is given as well.
@@ -47,7 +51,7 @@ def of_stack(lowering, node, helper, *operands, dtype=None, also=()):
     return lead, names, dtype
 
 
-def unstacked(lowering, name, lead, dims, dtype):
+def unstacked(lowering: Core, name: str, lead: list[Dim], dims: list[Dim], dtype: DTypeLike) -> Lazy:
     """A helper's result with the axes of the stack in front of its own."""
     stack = lowering.made(name, [Dim(loops.Length(name, 0), (name, 0), "maybe"), *dims], dtype)
     if not lead:
@@ -259,11 +263,11 @@ def _eigh(lowering, node, alone):
     return spectrum(lowering, node, bound["a"], upper, alone)
 
 
-def spectrum(lowering, node, a, upper, alone):
+def spectrum(lowering: Core, node: Apply, a: Any, upper: bool, alone: bool) -> Lazy | list[Lazy]:
     """The eigenvalues of a symmetric matrix, alone or with its vectors."""
     x = other_triangle(lowering, lowering.lazy(a)) if upper else lowering.lazy(a)
     if alone and x.exact.kind != "c":
-        values = Apply(np.linalg.eigvalsh, (lowering.stand_in(a),))
+        values: Any = Apply(np.linalg.eigvalsh, (lowering.stand_in(a),))
         lead, (w,), dtype = of_stack(lowering, values, "symmetric_values", x)
         return unstacked(lowering, w, lead, [x.dims[-1]], dtype)
     lead, (w, v), dtype = of_stack(lowering, Apply(np.linalg.eigh, (lowering.stand_in(a),)), "eigh", x)

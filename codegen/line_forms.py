@@ -1,19 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
 """What works on the lines along one axis: order and Fourier transforms."""
+from collections.abc import Callable, Sequence
+
 import numpy as np
+from numpy.typing import DTypeLike
 
 from gradscribe.ast_transform.core.form import Pack
 from gradscribe.ast_transform.rules.fft import is_whole, transformed_axes
 from gradscribe.codegen.array_forms import axes_of, flat, shaped
 from gradscribe.codegen.loops import form as loops
 from gradscribe.codegen.loops.build import ZERO, entry, quoted
-from gradscribe.codegen.lowered import ONE, Lazy, is_none, lazily, product_of
+from gradscribe.codegen.lowered import ONE, Core, Dim, Lazy, is_none, lazily, product_of
 from gradscribe.codegen.product_forms import grouped
 from gradscribe.codegen.shape_forms import inserted, permuted
 
 # --- order ------------------------------------------------------------------------------------------------------------
 
-def lines(lowering, x, axis):
+def lines(lowering: Core, x: Lazy, axis: int) -> tuple[Lazy, Callable[..., Lazy]]:
     """x as lines along one axis; and what puts a result's lines back."""
     order = [k for k in range(x.rank) if k != axis] + [axis]
     moved = permuted(x, order)
@@ -49,7 +52,7 @@ def _sort(lowering, node, places):
     return back(name, np.dtype(np.int64) if places else x.exact, x.dims[axis % x.rank])
 
 
-def complex_lines(lowering, places, matrix, back, dim):
+def complex_lines(lowering: Core, places: bool, matrix: Lazy, back: Callable[..., Lazy], dim: Dim) -> Lazy:
     """Sorted lines, or the places that their entries had."""
     order, name = lowering.fresh("order"), lowering.fresh("sorted")
     lowering.say("{} = complex_order({})", order, matrix.name)
@@ -59,7 +62,8 @@ def complex_lines(lowering, places, matrix, back, dim):
     return back(name, matrix.exact, dim)
 
 
-def reduce_lines(lowering, x, axes, keepdims, dtype, call, leading=None):
+def reduce_lines(lowering: Core, x: Lazy, axes: Sequence[int], keepdims: bool, dtype: DTypeLike,
+                 call: Callable[[str], loops.Expr], leading: Dim | None = None) -> Lazy:
     """What `call` makes of x as lines: a number of each, or several, along a first axis of a given length."""
     rest = [k for k in range(x.rank) if k not in axes]
     moved = lowering.array(permuted(x, [*rest, *axes]) if x.rank else inserted(x, {0}), dtype)

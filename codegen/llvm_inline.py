@@ -57,10 +57,10 @@ def _elementary():
     return found
 
 
-ELEMENTARY = _elementary()
+ELEMENTARY: dict[str, tuple[Any, Any, Any]] = _elementary()
 
 
-def in_single(name) -> str | None:
+def in_single(name: str | None) -> str | None:
     """The name of an elementary function's version in single precision; None where vmath32.py has none.
 
     >>> in_single("exp"), in_single("psi")
@@ -91,12 +91,12 @@ CALLED = {f"{word}_{name}_" for word in ("apart", "shared") for name in ELEMENTA
 
 
 @functools.cache
-def straight():
+def straight() -> dict[str, Any]:
     """The functions for Numba, by name."""
     return {name: _for_numba(name, *about) for name, about in STRAIGHT.items()}
 
 
-def called_apart(name, function, kinds, result, lanes=1):
+def called_apart(name: str, function: FunctionType, kinds: list[str], result: str, lanes: int = 1) -> Any:
     """An elementary function for Numba that is called, not written out; lanes: as many numbers at once in a loop that
     is vectorised.
     """

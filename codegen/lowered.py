@@ -5,10 +5,12 @@ An array expression is *lazy*: its axes, and the expression of one entry.  Eleme
 and paddings nest without arrays between them; a statement's value is stored by one nest of loops.  Views that a name
 stands for (slices, transposes) are Numba's own; any other named array is contiguous.
 """
+from collections.abc import Iterable
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from gradscribe.ast_transform.core.form import Apply, Const, Pack, Var
 from gradscribe.ast_transform.core.kinds import Array, dtype_of, spell
@@ -31,7 +33,7 @@ lazily = enters(LAZY)
 UNCOMPILED = "Without gs.jit it runs as it is."
 
 
-def compiles(dtype):
+def compiles(dtype: DTypeLike) -> bool:
     """Whether Numba has numbers of this kind."""
     return np.dtype(dtype).char in "?bBhHiIlLqQfdFD"
 
@@ -506,7 +508,7 @@ class Core:
         self.refuse(f"{what} must be known when compiling")
 
 
-def shifted(key, n):
+def shifted(key: tuple, n: int) -> tuple:
     """The key of a length n more."""
     if n == 0:
         return key
@@ -517,15 +519,15 @@ def shifted(key, n):
     return ("+", key, n)
 
 
-def is_none(node):
+def is_none(node: Any) -> bool:
     return isinstance(node, Const) and node.value is None
 
 
-def shape(dims):
+def shape(dims: Iterable[Dim]) -> loops.Items:
     return loops.Items(tuple([d.length for d in dims]))
 
 
-def product_of(dims):
+def product_of(dims: Iterable[Dim]) -> loops.Expr:
     """The product of lengths."""
     return joined("*", [d.length for d in dims if d.kind != "one"] or [1])
 

@@ -3,6 +3,8 @@
 import ast
 import builtins
 import copy
+from collections.abc import Iterator
+from typing import Any
 
 import gast
 import numpy as np
@@ -57,7 +59,7 @@ from gradscribe.codegen.index_forms import write
 from gradscribe.codegen.loop_forms import Loops
 from gradscribe.codegen.loops import form as loops
 from gradscribe.codegen.loops.build import joined, let, node, quoted
-from gradscribe.codegen.loops.form import change, names_in, names_of, rebuilt, renamed, set_by, statements
+from gradscribe.codegen.loops.form import Function, change, names_in, names_of, rebuilt, renamed, set_by, statements
 from gradscribe.codegen.loops.trees import statement_of
 from gradscribe.codegen.lowered import LAZY, Lazy, lazily, shifted
 from gradscribe.codegen.phi_types import is_view
@@ -70,6 +72,7 @@ LAZY.wait_for("scipy.linalg", "gradscribe.codegen.solver_forms")
 
 class Lowering(Loops):
     """Writes one settled function."""
+    loops: Function                     # in the loop form, once it has types (jit_cpu.py)
 
     def __init__(self, function, naming, taken):
         super().__init__(naming, taken)
@@ -414,7 +417,7 @@ def _is_plain(tree, lookup):
         and lookup(made.id) is getattr(builtins, made.id, None)
 
 
-def leaves(node):
+def leaves(node: Any) -> Iterator[Any]:
     """The leaves of a result in order."""
     if isinstance(node, Pack):
         for i in node.items:

@@ -15,6 +15,7 @@ import inspect
 import sys
 import time
 from types import FunctionType
+from typing import Any
 
 from gradscribe.codegen import cache, shared_memory
 from gradscribe.codegen.helpers import addressed
@@ -288,14 +289,14 @@ OUTSIDE = {function.__name__: function for function in (
 
 
 @functools.cache
-def compiled(name):
+def compiled(name: str) -> Any:
     """One of OUTSIDE as Numba has compiled it, of whole numbers."""
     import numba
     with_symbols()
     function = OUTSIDE[name]
     types = (numba.int64,) * function.__code__.co_argcount
     key = hashlib.sha256("\0".join([cache.stamp(), own_text(), name]).encode()).hexdigest()[:40]
-    dispatcher = numba.njit(error_model="numpy", nogil=True, no_cfunc_wrapper=True)(
+    dispatcher = numba.njit(error_model="numpy", nogil=True, no_cfunc_wrapper=True)(  # type: ignore[call-overload]
         FunctionType(function.__code__, space(), name))
     if not cache.load(key, dispatcher, addressed):
         dispatcher.compile(types)
@@ -305,7 +306,7 @@ def compiled(name):
 
 
 @functools.cache
-def own_text():
+def own_text() -> str:
     return inspect.getsource(sys.modules[__name__]) + inspect.getsource(shared_memory)
 
 
@@ -320,14 +321,14 @@ def space():
     return made
 
 
-def pointer_of(dispatcher):
+def pointer_of(dispatcher: Any) -> int:
     """The address of machine code, with Numba's own way to be called."""
     (found,) = dispatcher.overloads.values()
     return found.library.get_pointer_to_function(found.fndesc.llvm_func_name)
 
 
 @functools.cache
-def spins():
+def spins() -> int:
     """How often one looks in the time that a thread waits awake."""
     run, many, best = compiled("spin"), 2000, float("inf")
     for _ in range(5):

@@ -4,6 +4,9 @@
 Numba gives a name one type: contiguous arrays that the function owns, numbers of one dtype.  Where another value would
 be copied into such a name, a statement that makes a fit one is put before.
 """
+from collections.abc import Container
+from typing import Any
+
 import numpy as np
 
 from gradscribe.ast_transform.core.alias import aliased, updates
@@ -30,7 +33,7 @@ from gradscribe.ast_transform.passes.described import fact_of
 from gradscribe.ast_transform.passes.out_of_ssa import changes
 
 
-def owned(x):
+def owned(x: np.ndarray) -> np.ndarray:
     """A copy: what a loop carries is contiguous and the function's own."""
     return np.array(x)
 
@@ -46,7 +49,7 @@ def free_name(name, reserved):
     return name
 
 
-def settle(function: Function, reserved=()) -> Function:
+def settle(function: Function, reserved: Container[str] = ()) -> Function:
     """A copy of a function in which carries and joins meet values of their own dtype and layout."""
     env = {p.value: p.value.like() for p in function.params if isinstance(p.value, Var)}
     params = [
@@ -81,7 +84,7 @@ def settle(function: Function, reserved=()) -> Function:
     return made
 
 
-def is_view(value):
+def is_view(value: Any) -> bool:
     return isinstance(value, Apply) and not updates(value) and bool(aliased(value))
 
 

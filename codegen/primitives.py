@@ -17,6 +17,8 @@ import functools
 import hashlib
 import math
 import sys
+from collections.abc import Container
+from typing import Any
 
 from gradscribe.codegen.internal_functions import called, without_estimates
 
@@ -29,7 +31,7 @@ LARGEST = 2 ** 31 - 1                   # length that BLAS counts to
 KINDS = {"float32": "s", "float64": "d", "complex64": "c", "complex128": "z"}
 
 
-def in_place(tree, on_stack=()):
+def in_place(tree: ast.AST, on_stack: Container[str] = ()) -> tuple[ast.AST, dict[str, Any]]:
     """(the tree with calls by the names of these, the functions by name).
 
     on_stack: names of short arrays of known length that are on the function's stack.
@@ -37,10 +39,10 @@ def in_place(tree, on_stack=()):
     names = dict(primitives())
     for made in ast.walk(tree) if on_stack else ():
         if isinstance(made, ast.Assign) and getattr(made.targets[0], "id", None) in on_stack:
-            lengths = "_".join(str(d.value) for d in made.value.args[0].elts)
-            name = f"{made.value.func.attr}_{lengths}_"
+            lengths = "_".join(str(d.value) for d in made.value.args[0].elts)  # type: ignore[attr-defined]
+            name: Any = f"{made.value.func.attr}_{lengths}_"  # type: ignore[attr-defined]
             names[name] = stacked(name)
-            made.value.func = ast.copy_location(ast.Name(name, ast.Load()), made.value.func)
+            made.value.func = ast.copy_location(ast.Name(name, ast.Load()), made.value.func)  # type: ignore
     for node in ast.walk(tree):
         if isinstance(node, ast.Call) and isinstance(node.func, (ast.Attribute, ast.Name)) and not node.keywords and \
                 len(node.args) > 1:
@@ -246,7 +248,7 @@ def _multiplied(a, b, *out, by_rows=False, factors=(1.0, 0.0)):
     return result(*given), emit
 
 
-def fingerprint(*what):
+def fingerprint(*what: Any) -> str:
     """A word for what a function is made of."""
     return hashlib.sha256(repr(what).encode()).hexdigest()[:16]
 

@@ -39,7 +39,7 @@ from gradscribe.codegen.loops.form import (
     sign_of,
     statements,
 )
-from gradscribe.codegen.loops.scalar_regions import DOWN
+from gradscribe.codegen.loops.scalar_regions import DOWN, Region
 from gradscribe.codegen.loops.uniform import few
 from gradscribe.codegen.primitives import fingerprint
 
@@ -73,7 +73,7 @@ class Entries(NamedTuple):
     scopes: dict
 
 
-def for_numba(region, space):
+def for_numba(region: Region, space: dict[str, Any]) -> Any:
     """The function of a region; space: what the names of functions in it stand for."""
     from numba.core import types
     from numba.extending import intrinsic

@@ -15,24 +15,30 @@ the sum of [1. 2.] is 3.00
 import ast
 import builtins
 import copy
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
 
 import gast
 import numpy as np
 
 from gradscribe.ast_transform.core.form import Const, Effect, Pack, walk
 from gradscribe.ast_transform.core.kinds import Array
-from gradscribe.ast_transform.core.operations import is_report
+from gradscribe.ast_transform.core.operations import Quoted, is_report
+from gradscribe.ast_transform.source.origin import Origin
 from gradscribe.runtime import groups
 
+if TYPE_CHECKING:
+    from gradscribe.codegen.lowering import Lowering
 
-def reports(body):
+
+def reports(body: Iterable[Any]) -> bool:
     """Whether anything is told on the way: what has been told is not told again."""
     return any(isinstance(step, Effect) and is_report(step.value) for step in walk(body))
 
 
-def report_statement(lowering, quote, operands, origin):
+def report_statement(lowering: "Lowering", quote: Quoted, operands: Iterable[Any], origin: Origin | None) -> None:
     """reported(report_1, (x, n))"""
-    given = []
+    given: list = []
     parts = [part(lowering, operand, given) for operand in operands]
     function = function_of(quote, origin)
 

@@ -8,18 +8,21 @@ import builtins
 import functools
 import math
 import operator
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from gradscribe.ast_transform.core.kinds import promote
 from gradscribe.ast_transform.core.operations import both, either
 from gradscribe.codegen.llvm_inline import ELEMENTARY, in_single
 from gradscribe.codegen.loops.build import joined, node, quoted
-from gradscribe.codegen.loops.form import Attribute, Call, Const, Length, Load, Name
+from gradscribe.codegen.loops.form import Attribute, Call, Const, Expr, Length, Load, Name
 
 FORMS: dict = {}
 _WIDE = {np.dtype(t) for t in (np.int64, np.float64, np.complex128)}
+_PLAIN_NAMES: dict[np.dtype, str]
 _PLAIN_NAMES = {np.dtype(bool): "bool", np.dtype(np.int64): "int", np.dtype(np.float64): "float"}
 
 
@@ -47,7 +50,7 @@ def is_simple(e):
         isinstance(i, Const) or is_simple(i) for i in e.index)
 
 
-def literal(value, dtype):
+def literal(value: Any, dtype: DTypeLike) -> Expr:
     """A number with its dtype."""
     dtype = np.dtype(dtype)
     if dtype.kind == "b":
@@ -64,12 +67,12 @@ def literal(value, dtype):
     return made if dtype == np.complex128 else quoted("np.complex64({})", made)
 
 
-def of_dtype(made, dtype):
+def of_dtype(made: Expr, dtype: DTypeLike) -> Call:
     """np.dtype(made)"""
     return Call(f"np.{np.dtype(dtype).name}", (made,))
 
 
-def cast(operand, dtype):
+def cast(operand: Operand, dtype: DTypeLike) -> Expr:
     """The node of an operand in a dtype."""
     dtype = np.dtype(dtype)
     if operand.literal is not None:
@@ -98,7 +101,7 @@ def _real_of(operand):
     return np.float64 if operand.exact == np.complex128 else np.float32
 
 
-def narrowed(made, dtype):
+def narrowed(made: Expr, dtype: DTypeLike) -> Expr:
     """Numba computes small integers in 64 bits."""
     dtype = np.dtype(dtype)
     return made if dtype in _WIDE or dtype.kind in "fcb" else of_dtype(made, dtype)
@@ -111,7 +114,7 @@ def loose(operand, dtype):
     return cast(operand, dtype)
 
 
-def enters(table):
+def enters(table: dict) -> Callable[..., Any]:
     """The decorator that enters forms in a table.
 
     Where several functions share a form, each is entered with keywords that say in what it differs from the others: the
@@ -137,12 +140,12 @@ def enters(table):
 form = enters(FORMS)
 
 
-def of_all(name, args, dtype):
+def of_all(name: str, args: Iterable[Operand], dtype: DTypeLike) -> Call:
     """A call with operands that have a dtype."""
     return Call(name, tuple([cast(a, dtype) for a in args]))
 
 
-def in_loops(name, plain):
+def in_loops(name: str, plain: Any) -> Callable[..., Expr]:
     """A form that calls runtime/vmath.py or vmath32.py in a loop over entries, where that is vectorised.
 
     A number by itself is left to libm, which is faster where each result waits for the one before.
@@ -321,7 +324,7 @@ for _sign, _function in {"<": np.less, "<=": np.less_equal, ">": np.greater, ">=
 
 # --- truth ------------------------------------------------------------------------------------------------------------
 
-def truth(operand):
+def truth(operand: Operand) -> Expr:
     return operand.node if operand.exact.kind == "b" else quoted("{} != 0", operand.node)
 
 

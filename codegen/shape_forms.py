@@ -1,19 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
 """Functions that only move entries: each entry of the result is an entry of an argument, or a constant."""
+from collections.abc import Collection, Container, Iterable, Sequence
+
 import numpy as np
 
 from gradscribe.ast_transform.core.form import Const, Pack
 from gradscribe.codegen.array_forms import axes_of, flat, none_empty, reduce, shaped
 from gradscribe.codegen.loops import form as loops
 from gradscribe.codegen.loops.build import ZERO, entry, joined, quoted
-from gradscribe.codegen.lowered import ONE, TURNED, Dim, Lazy, lazily, shape, shifted
+from gradscribe.codegen.lowered import ONE, TURNED, Core, Dim, Lazy, lazily, shape, shifted
 from gradscribe.codegen.scalar_forms import literal
 from gradscribe.runtime.broadcasting import broadcast_like, unbroadcast
 
 # --- axes in another order --------------------------------------------------------------------------------------------
 
 
-def permuted(x, order):
+def permuted(x: Lazy, order: Sequence[int]) -> Lazy:
     """Axis k of the result is axis order[k] of x."""
     order = list(order)
     if order == list(range(x.rank)):
@@ -74,7 +76,7 @@ def _matrix_transpose(lowering, node):
     return swapped(lowering, lowering.lazy(lowering.bound(node)["a"]), -2, -1)
 
 
-def inserted(x, axes):
+def inserted(x: Lazy, axes: Collection[int]) -> Lazy:
     """Unit axes at these places of the result."""
     rest = iter(x.dims)
     dims = [ONE if k in axes else next(rest) for k in range(x.rank + len(axes))]
@@ -102,7 +104,7 @@ def _squeeze(lowering, node):
     return dropped(x, gone)
 
 
-def dropped(x, gone):
+def dropped(x: Lazy, gone: Container[int]) -> Lazy:
     def read(index):
         rest = iter(index)
         return x.read([ZERO if k in gone else next(rest) for k in range(x.rank)])
@@ -178,7 +180,7 @@ def _broadcast_like(lowering, node):
     return spread(lowering, lowering.lazy(node.args[0]), lowering.lazy(node.args[1]).dims)
 
 
-def spread(lowering, x, dims):
+def spread(lowering: Core, x: Lazy, dims: Sequence[Dim]) -> Lazy:
     x = lowering.settled(x, dims)
     if x.rank > len(dims):
         lowering.refuse("an array is not broadcast to fewer axes")
@@ -277,15 +279,15 @@ def is_number(e):
     return isinstance(e, loops.Const) and type(e.value) is int
 
 
-def at_axis(index, axis, place):
+def at_axis(index: Iterable[loops.Expr], axis: int, place: loops.Expr) -> list[loops.Expr]:
     return [place if k == axis else i for k, i in enumerate(index)]
 
 
-def with_length(x, axis, dim):
+def with_length(x: Lazy, axis: int, dim: Dim) -> list[Dim]:
     return [dim if k == axis else d for k, d in enumerate(x.dims)]
 
 
-def gathered_along(lowering, x, axis, name):
+def gathered_along(lowering: Core, x: Lazy, axis: int, name: str) -> Lazy:
     """x at the places that a vector holds along an axis; they lie inside."""
     return Lazy(with_length(x, axis, lowering.counted(name)), x.dtype,
                 lambda index: x.read(at_axis(index, axis, entry(name, index[axis]))), x.cost + 1)

@@ -150,7 +150,8 @@ class NotAlone(Exception):
     """The compiled code calls what the library would not have."""
 
 
-def build_library(text, label, name, inputs, outputs, fixed, extra, target, compiler):
+def build_library(text: str, label: str, name: str, inputs: list[tuple], outputs: list[tuple],
+                  fixed: dict[str, int], extra: list, target: str | Path, compiler: str | None) -> str:
     """A shared library of a lowered text.
 
     inputs: (name, dtype, rank) of each argument of the text; outputs: the same of what it returns; fixed: lengths that

@@ -9,6 +9,7 @@ has in their places.  Machine code names what it calls of Python's by symbol, an
 import ctypes
 import functools
 import platform
+from typing import Any
 
 import numpy as np
 
@@ -85,7 +86,7 @@ def copy(source, goal, count):
 # --- in LLVM's terms --------------------------------------------------------------------------------------------------
 
 @functools.cache
-def intrinsics():
+def intrinsics() -> dict[str, Any]:
     """The functions above for Numba, by name."""
     from llvmlite import ir
     from numba import types
@@ -266,7 +267,7 @@ COMBINED = [("float64", total), ("float32", total), ("int64", total), ("int32", 
 # --- in this process ------------------------------------------------------------------------------------------------
 
 @functools.cache
-def with_symbols():
+def with_symbols() -> None:
     """Gives what this calls of Python's its addresses in this process."""
     from llvmlite import binding
     for name in SYMBOLS:
@@ -279,7 +280,7 @@ def with_symbols():
     binding.add_symbol(KEY, key)
 
 
-def lock():
+def lock() -> int:
     """The address of a lock of Python's that needs no lock of the interpreter, and is taken."""
     allocate, acquire = ctypes.pythonapi.PyThread_allocate_lock, ctypes.pythonapi.PyThread_acquire_lock
     allocate.restype, allocate.argtypes = ctypes.c_void_p, []
@@ -291,7 +292,7 @@ def lock():
     return made
 
 
-def lines(count):
+def lines(count: int) -> np.ndarray:
     """So many lines of memory, all words 0."""
     whole = np.zeros((count + 1) * WORDS, np.int64)
     skip = -whole.ctypes.data % LINE // 8

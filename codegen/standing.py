@@ -18,6 +18,7 @@ import textwrap
 import types
 from collections.abc import Iterator
 from contextlib import suppress
+from typing import Any
 
 import gast
 import numpy as np
@@ -330,7 +331,7 @@ def top(module: str) -> str:
     return module.partition(".")[0]
 
 
-def unbound(text) -> list[str]:
+def unbound(text: str) -> list[str]:
     """The names that a module reads and nothing in it sets.
 
     >>> unbound("import math\\ndef f(x):\\n    return math.sin(x) + offset + abs(x)\\n")
@@ -370,7 +371,7 @@ def _found(value):
         return None
 
 
-def over_devices(value):
+def over_devices(value: Any) -> bool:
     return inspect.isfunction(value) and value.__module__ == "gradscribe.runtime.collectives"
 
 

@@ -1,21 +1,23 @@
 # SPDX-License-Identifier: Apache-2.0
 """Short names for the nodes that are printed."""
+from typing import Any
+
 import gast
 
 
-def name(identifier, ctx=None):
+def name(identifier: str, ctx: gast.expr_context | None = None) -> gast.Name:
     return gast.Name(identifier, ctx or gast.Load(), None, None)
 
 
-def const(value):
+def const(value: Any) -> gast.Constant:
     return gast.Constant(value, None)
 
 
-def assign(target, value):
+def assign(target: gast.expr, value: gast.expr) -> gast.Assign:
     return gast.Assign([target], value, None)
 
 
-def dotted(text):
+def dotted(text: str) -> gast.expr:
     head, *rest = text.split(".")
     node = name(head)
     for part in rest:
@@ -23,7 +25,7 @@ def dotted(text):
     return node
 
 
-def as_index(node):
+def as_index(node: gast.expr) -> gast.expr:
     """A slice outside square brackets."""
     if isinstance(node, gast.Slice):
         parts = [p or const(None) for p in (node.lower, node.upper, node.step)]
@@ -33,18 +35,18 @@ def as_index(node):
     return node
 
 
-def method_call(target, method, *args):
+def method_call(target: str, method: str, *args: gast.expr) -> gast.Call:
     return gast.Call(gast.Attribute(name(target), method, gast.Load()), list(args), [])
 
 
-def truth(node):
+def truth(node: gast.expr) -> gast.Call:
     """Whether a list has elements, as a value."""
     call = gast.Call(name("bool"), [node], [])
     call.of_list = True
     return call
 
 
-def as_test(node):
+def as_test(node: gast.expr) -> gast.expr:
     """A value where only its truth is asked for: a list is as good there as whether it has elements."""
     if getattr(node, "of_list", False):
         return node.args[0]

@@ -3,12 +3,17 @@
 import heapq
 import inspect
 import re
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from gradscribe.ast_transform.core.kinds import Array, Length, Symbol
 from gradscribe.ast_transform.requirements import place_of
 from gradscribe.ast_transform.source.diagnose import Demand, LanguageError, TransformError
+
+if TYPE_CHECKING:
+    from gradscribe.transformed import Transformed
 
 _DTYPES = {"Float": np.float64, "Float64": np.float64, "Float32": np.float32, "Int": np.int64, "Complex": np.complex128,
            "Bool": np.bool_}
@@ -36,7 +41,8 @@ def parameters_to_describe(transformed):
             p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)]
 
 
-def simplest(transformed, attempt):
+def simplest(transformed: "Transformed",
+             attempt: Callable[[list[tuple[str, Array]]], Any]) -> tuple[list[tuple[str, Array]], Any]:
     """(name, fact) for each parameter, and what `attempt` makes of them: from annotations, else the simplest that work.
 
     Kinds are tried in the order of how unlikely they are together: numbers, then vectors, integers, matrices; a name in
@@ -76,7 +82,7 @@ def simplest(transformed, attempt):
     raise first
 
 
-def in_words(facts):
+def in_words(facts: Iterable[tuple[str, Array]]) -> str:
     """What a text was written for, in words."""
     def one(fact):
         dtype = fact.dtype.__name__ if fact.weak else fact.dtype.name

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a user types: each function picks a transformation."""
+import ast
 import functools
 import types
 from collections.abc import Callable, Sequence
@@ -10,6 +11,7 @@ import numpy as np
 from gradscribe.ast_transform.core.form import Const
 from gradscribe.ast_transform.jacobians import Jacobian
 from gradscribe.ast_transform.mapping import Vmap
+from gradscribe.ast_transform.passes.specialise import Specialiser
 from gradscribe.ast_transform.passes.values import Derived, Struct
 from gradscribe.ast_transform.requirements import place_of
 from gradscribe.ast_transform.source.diagnose import KindError
@@ -22,7 +24,7 @@ from gradscribe.transformed import Transformed
 from gradscribe.tree_util import tree_leaves, tree_map
 
 
-def _decorator(make, fun):
+def _decorator(make: Callable[[Callable], Any], fun: Callable | None) -> Any:
     """make(fun), or a decorator where the function is still to come."""
     if fun is None:
         return make
@@ -102,7 +104,7 @@ def _gradient(fun, argnums, argnames, value, has_aux, holomorphic):
 
 
 @public
-def jvp(fun: Callable, primals: Sequence[Any], tangents: Sequence[Any], has_aux: bool = False):
+def jvp(fun: Callable, primals: Sequence[Any], tangents: Sequence[Any], has_aux: bool = False) -> tuple:
     """The value of a function and its derivative in a direction: (fun(*primals), tangent of the result).
 
     primals, tangents: sequences of equal structure.  With has_aux the function returns (value, aux) and so does this.
@@ -132,7 +134,7 @@ def vjp(fun: Callable, *primals: Any, has_aux: Literal[True]) -> tuple[Any, Line
 
 
 @public
-def vjp(fun: Callable, *primals: Any, has_aux: bool = False):
+def vjp(fun: Callable, *primals: Any, has_aux: bool = False) -> tuple:
     """The value of a function and its pullback: (fun(*primals), dy -> adjoints of the primals).
 
     The pullback returns a tuple, one adjoint for each primal, None for one without (a whole number).  What the primals
@@ -163,7 +165,7 @@ def linearize(fun: Callable, *primals: Any, has_aux: Literal[True]) -> tuple[Any
 
 
 @public
-def linearize(fun: Callable, *primals: Any, has_aux: bool = False):
+def linearize(fun: Callable, *primals: Any, has_aux: bool = False) -> tuple:
     """The value of a function and its derivative as a linear function of tangents.
 
     Calls run only the statements that read a tangent, and the loops that carry one: `source` shows them.  The rest is
@@ -339,7 +341,7 @@ def vmap(
 
 
 @public
-def hvp(fun: Callable, primals: Sequence[Any], tangents: Sequence[Any]):
+def hvp(fun: Callable, primals: Sequence[Any], tangents: Sequence[Any]) -> Any:
     """The Hessian of a scalar function of primals[0] times tangents[0]: forward over reverse, no matrix is made.
 
     B. Pearlmutter, Fast exact multiplication by the Hessian, Neural Computation 6 (1994) 147-160.
@@ -486,7 +488,7 @@ def _read_vmap(reader, args, words, node):
     return Derived(vmap(_dummy, **options).transform, _base(base))
 
 
-def _plain(reader, value, what, node):
+def _plain(reader: Specialiser, value: Any, what: str, node: ast.AST) -> Any:
     """A container of literals, as Python has it."""
     value = reader.settle(value)
     if isinstance(value, Struct):
@@ -495,11 +497,11 @@ def _plain(reader, value, what, node):
     return reader.static(value, what, node)
 
 
-def _dummy(x):
+def _dummy(x: Any) -> Any:
     return x
 
 
-def _base(value):
+def _base(value: Any) -> Any:
     return value.value if isinstance(value, Const) else value
 
 

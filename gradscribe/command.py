@@ -11,6 +11,8 @@ import shutil
 import statistics
 import sys
 import time
+from collections.abc import Callable
+from typing import Any
 
 from gradscribe import api, files, recipes
 from gradscribe.ast_transform.mapping import Vmap
@@ -18,7 +20,7 @@ from gradscribe.ast_transform.source.diagnose import KindError, TransformError
 from gradscribe.doctor import report
 from gradscribe.jit import jit
 from gradscribe.kinds import example
-from gradscribe.transformed import Transformed
+from gradscribe.transformed import Transformed, Version
 
 EXAMPLES = """examples:
   python -m gradscribe show colorsys:rgb_to_yiq --vjp --args "(float, float, float), float, float, float"
@@ -87,7 +89,7 @@ def transformed(options):
     return function, made(function, options)
 
 
-def made(function, options):
+def made(function: Callable, options: argparse.Namespace) -> Any:
     """What the options make of a function."""
     fn = getattr(function, "fun", function)
     for name, value in getattr(options, "chain", None) or [("grad", None)]:
@@ -120,7 +122,7 @@ def axes(text):
     return found[0] if len(found) == 1 and found[0] is not None else found
 
 
-def version(fn, options):
+def version(fn: Transformed, options: argparse.Namespace) -> Version:
     """The specialisation for the kinds that are given; without any, for those of annotations or the simplest."""
     args, words = example(fn.simplest_kinds() if options.args is None else options.args)
     return fn.version_for(args, words)

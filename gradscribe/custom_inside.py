@@ -14,9 +14,13 @@ call what they find there.
 >>> float(gs.grad(f)(2.0, 3.0))
 3.0
 """
+import ast
 import types
+from collections.abc import Iterable
+from typing import Any
 
 from gradscribe.ast_transform.core.form import Const
+from gradscribe.ast_transform.passes.specialise import Specialiser
 from gradscribe.ast_transform.passes.values import Bound, Derived, FunctionValue, Struct
 from gradscribe.ast_transform.source.diagnose import KindError
 from gradscribe.named import number_of
@@ -104,7 +108,7 @@ def _placed(fun, args, words, reader):
     return out
 
 
-def inside(cls, reader, args, words, node):
+def inside(cls: type[Any], reader: Specialiser, args: Iterable, words: dict[str, Any], node: ast.AST) -> Derived:
     """cls(fun, nondiff_argnums, nondiff_argnames) as the function that is read calls it."""
     given = {**dict(zip(("fun", "nondiff_argnums", "nondiff_argnames"), args)), **words}
     if "fun" not in given or set(given) - {"fun", "nondiff_argnums", "nondiff_argnames"}:

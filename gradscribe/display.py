@@ -2,6 +2,7 @@
 """A transformed function as HTML: the user's text and the emitted one side by side, their lines tied together."""
 import html
 import itertools
+from typing import Any
 
 from gradscribe.colours import spans
 from gradscribe.frames import public
@@ -78,7 +79,7 @@ if(String(getSelection()))return;held=c===held||!ties(c).length?null:c;light(c);
 
 
 @public
-def side_by_side(fn, *args, theme: str = "auto", **kwargs) -> str:
+def side_by_side(fn: Any, *args: Any, theme: str = "auto", **kwargs: Any) -> str:
     """The HTML of a transformed function: the user's functions left, the emitted text right.
 
     Hovering a line lights up the lines that it came from or went to, and tells the rules and identities that made it; a

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A small function as a picture: each operation with its value and with how much the result moves when it does."""
 import html
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -162,7 +163,7 @@ def read_whole(f, names, facts):
 
 
 @public
-def draw(f, *args) -> Drawing:
+def draw(f: Callable, *args: Any) -> Drawing:
     """The operations of one run of a scalar function: under each its value and, in red, its adjoint.
 
     Loops are drawn pass by pass, calls are drawn into.  What no real argument flows into, or what does not flow into

@@ -4,7 +4,7 @@
 The general way makes a key of the arguments and looks a version up, a microsecond or two.  Here the kinds, dtypes and
 shapes of one call are written out as one condition of Python; arguments that do not meet it take the general way.
 """
-from collections.abc import Callable
+from collections.abc import Callable, Container, Iterable
 from typing import Any
 
 import numpy as np
@@ -13,12 +13,14 @@ OTHER = object()                    # what an entry gives for arguments of anoth
 PLAIN = (float, int, complex, bool)
 
 
-def entry_for(args, kwargs, call, guards, static) -> Callable[[tuple, dict], Any] | None:
+def entry_for(args: tuple, kwargs: dict[str, Any], call: Callable, guards: Iterable[Callable[[], bool]],
+              static: Container[int | str]) -> Callable[[tuple, dict], Any] | None:
     """A function of (args, kwargs) that calls `call` with them, or gives OTHER; None where there is no short way.
 
     guards: what else must hold, functions without arguments; static: the arguments that are given by their value; zeros
     of either sign are equal, so that they take the general way.
     """
+    space: dict[str, Any]
     tests: list[str]
     space, tests = {"ndarray": np.ndarray, "call": call, "OTHER": OTHER, "guards": guards,
                     "__name__": __name__}, []

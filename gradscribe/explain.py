@@ -5,6 +5,7 @@ import functools
 import html
 import inspect
 import linecache
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -95,7 +96,7 @@ class Explanation:
 
 
 @public
-def explain(f, *args) -> Explanation:
+def explain(f: Callable, *args: Any) -> Explanation:
     """Look at the gradient of a scalar function at some arguments.
 
     All arguments that hold real numbers are differentiated.  The gradient is compared with central differences along

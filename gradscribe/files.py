@@ -5,7 +5,7 @@ import difflib
 import os
 from collections.abc import Iterable
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -15,6 +15,7 @@ from gradscribe.codegen.standing import over_devices
 from gradscribe.frames import public
 from gradscribe.kinds import example
 from gradscribe.source_map import version_of
+from gradscribe.transformed import Version
 from gradscribe.trial import UNFINISHED, copied, differ, outcome, run_apart
 from gradscribe.version import __version__
 
@@ -24,7 +25,7 @@ LONGEST = 10                            # seconds that an example may take in th
 
 
 @public
-def dump(fn, path: str | os.PathLike, *args, **kwargs) -> Path:
+def dump(fn: Any, path: str | os.PathLike, *args: Any, **kwargs: Any) -> Path:
     """Write the emitted source of a transformed function to a module that runs without Gradscribe.
 
     The file imports numpy (and math or scipy where used) and holds the rest of what it reads: helpers, constants, and
@@ -55,7 +56,7 @@ def dump(fn, path: str | os.PathLike, *args, **kwargs) -> Path:
     return written(fn, version, path, *example(version.kinds), EXAMPLE)
 
 
-def written(fn, version, path: str | os.PathLike, args: tuple, words: dict, on: str) -> Path:
+def written(fn: Any, version: Version, path: str | os.PathLike, args: tuple, words: dict[str, Any], on: str) -> Path:
     """Write a file that has been run in a fresh interpreter; on: what its arguments are, for the heading."""
     path = Path(path)
     file = path if path.suffix == ".py" else path / f"{version.emitted.label}.py"

@@ -4,7 +4,7 @@ import functools
 import gc
 import math
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from typing import Any, cast, overload
@@ -410,7 +410,7 @@ def holds(dtype, value):
     return getattr(found, "itemsize", 2) == 2 and str(found).rpartition(".")[2] == dtype
 
 
-def standing_for(value):
+def standing_for(value: Any) -> Any:
     """An argument with arrays of NumPy's in the place of a device's, of the same kinds; they hold nothing.
 
     Those of bfloat16 are as if of float16.
@@ -491,7 +491,7 @@ def caller(facts, words, function, compiled, inputs=(), arguments=(), state=()):
     return space["call"]
 
 
-def taken_apart(facts, words, space):
+def taken_apart(facts: Sequence, words: dict[str, Any], space: dict[str, Any]) -> tuple[list[str], list[str]]:
     """The text of the parameters of a call, and of each leaf of its arguments; space: gets what the text names."""
     parameters, leaves = [f"a{k}" for k in range(len(facts))] + [f"k{k}" for k in range(len(words))], []
     for parameter, fact in zip(parameters, [*facts, *words.values()]):
@@ -499,8 +499,9 @@ def taken_apart(facts, words, space):
     return parameters, leaves
 
 
-def _results(compiled, space, found="r"):
+def _results(compiled: Any, space: dict[str, Any], found: str = "r") -> list[str]:
     """The text of each leaf of the result: numbers as NumPy's, what is known when compiling as it is."""
+    out: list[str]
     out, place = [], 0
     for kind, what in compiled.results:
         name = f"given_{len(out)}"
@@ -543,7 +544,7 @@ def _paths(path, fact, space):
     return out
 
 
-def _rebuilt(node, places, space):
+def _rebuilt(node: Var | Const | Pack, places: Iterator[str], space: dict[str, Any]) -> str:
     if isinstance(node, Pack):
         items = [_rebuilt(i, places, space) for i in node.items]
         if node.kind == "tuple":

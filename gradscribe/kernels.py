@@ -1,11 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """What is done with a user's own CUDA kernel instead of a function."""
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
 from gradscribe.ast_transform.requirements import place_of
 from gradscribe.ast_transform.source.diagnose import KindError
 from gradscribe.runtime.backends import backend_of, function_of
 
+if TYPE_CHECKING:
+    from gradscribe.adjoint_kernel import Adjoint
 
-def adjoint_of_kernel(kernel, argnums, more):
+
+def adjoint_of_kernel(kernel: Any, argnums: int | Sequence[int] | None, more: Any) -> "Adjoint | None":
     """The adjoint of a kernel, None of what is none; `more` says whether anything else was asked for."""
     if backend_of(kernel) is None:
         return None

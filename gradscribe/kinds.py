@@ -13,6 +13,7 @@ import dataclasses
 import functools
 import importlib
 import types
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -95,7 +96,7 @@ def example(text: str) -> tuple[tuple, dict[str, Any]]:
         call = ast.parse(f"f({text})", mode="eval").body
     except SyntaxError as error:
         raise unread from error
-    if not isinstance(call, ast.Call):  # 1) + (2
+    if not isinstance(call, ast.Call) or any(k.arg is None for k in call.keywords):     # 1) + (2, and **kinds
         raise unread
     sizes: dict[str, int] = {}
 
@@ -128,15 +129,15 @@ def example(text: str) -> tuple[tuple, dict[str, Any]]:
         except ValueError:
             raise KindError(f"{ast.unparse(node)} is no kind of an argument", None,
                             f"Known are {', '.join([*PYTHON, *DTYPES])}, with lengths in brackets.") from None
-    return tuple(map(one, call.args)), {k.arg: one(k.value) for k in call.keywords}
+    return tuple(map(one, call.args)), {str(k.arg): one(k.value) for k in call.keywords}
 
 
-def of_facts(facts) -> str:
+def of_facts(facts: Iterable[tuple[str, Any]]) -> str:
     """The kinds that a text was written for, (name, fact) each; equal lengths have equal letters."""
     return ", ".join(by_name(facts).values())
 
 
-def by_name(facts) -> dict[str, str]:
+def by_name(facts: Iterable[tuple[str, Any]]) -> dict[str, str]:
     """The kind of each of (name, fact), in words; equal lengths have equal letters, known ones are numbers."""
     letters: dict[Any, str] = {}
 

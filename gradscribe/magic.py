@@ -11,6 +11,7 @@ The options are those of the command line; without --args, kinds are those of an
 """
 import ast
 import shlex
+from typing import Any
 
 from gradscribe import command
 from gradscribe.ast_transform.source.diagnose import KindError
@@ -45,6 +46,6 @@ class Shown:
         return self.fn.source
 
 
-def load(shell):
+def load(shell: Any) -> None:
     """Make the magic known to IPython."""
     shell.register_magic_function(lambda line, cell: gradscribe(line, cell, shell), "cell", "gradscribe")

@@ -19,6 +19,7 @@ Source: R. Frostig, M. Johnson, D. Maclaurin, A. Paszke and A. Radul, Decomposin
 differentiation (2021): linearisation as partial evaluation.
 """
 import copy
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -384,11 +385,12 @@ def from_outside(reader, value, name):
     return reader.lift(value, name)
 
 
-def called(fun, primals):
+def called(fun: Callable, primals: tuple) -> tuple["Again", Any]:
     """A call of `made` with the primals of now, as often as wanted, and fun's value; generators go on from it once.
 
     The caller's arrays may change later, and the function may write into them.
     """
+    memo: dict[int, Any]
     memo, primals = {}, as_numpy(primals)
     kept = copy.deepcopy(primals, memo)
     streams = [held for held in memo.get(id(memo), ()) if type(held) in STREAMS]    # copied objects are held there

@@ -21,7 +21,7 @@ from gradscribe.jit import CHOSEN, ENTRIES, Jitted, OnDevice, standing_for
 from gradscribe.runtime import groups, teams
 from gradscribe.steps import step_of
 from gradscribe.threads import one_thread_each
-from gradscribe.transformed import Transformed
+from gradscribe.transformed import Transformed, Version
 from gradscribe.tree_util import tree_broadcast, tree_flatten, tree_leaves, tree_unflatten
 
 NAMELESS = "devices"                    # the axis of a pmap that gives it no name
@@ -325,7 +325,7 @@ def part_of(leaves, places, rank):
     return [leaf if axis is None else leaf[(slice(None),) * axis + (rank,)] for leaf, axis in zip(leaves, places)]
 
 
-def shown(program, args, kwargs):
+def shown(program: Any, args: Sequence, kwargs: dict[str, Any]) -> Version:
     """The version of a program for these arguments; where it is new, its text is for them."""
     before = program._last
     version = program.compiled_for(args, kwargs)
@@ -337,7 +337,7 @@ def shown(program, args, kwargs):
     return version
 
 
-def source_of(program):
+def source_of(program: Any) -> str:
     """What one device runs, before it is compiled."""
     if getattr(program, "example", None) is None:
         return program.source
@@ -345,14 +345,14 @@ def source_of(program):
     return program.base.source_for(*args, **kwargs)
 
 
-def spelled(args):
+def spelled(args: Any) -> str:
     """The dtypes and shapes of arguments, for messages."""
     arrays = [np.asarray(standing_for(leaf)) for leaf in tree_leaves(args)]
     return ", ".join([f"{a.dtype}[{', '.join(map(str, a.shape))}]" for a in arrays[:6]] + ["..."] * (len(arrays) > 6))
 
 
 @functools.lru_cache(1024)
-def hashed(text):
+def hashed(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:8]
 
 

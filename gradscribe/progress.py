@@ -15,7 +15,7 @@ import shutil
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 AFTER = 2.0                         # seconds, of which nothing is said
@@ -26,7 +26,7 @@ _told = threading.local()
 
 
 @contextmanager
-def telling(doing: str, name: str, count: Callable[[], int]):
+def telling(doing: str, name: str, count: Callable[[], int]) -> Iterator[None]:
     """What is done within, in this thread; the outermost one speaks.  count: gives the number of statements so far."""
     line = on_a_terminal()
     if getattr(_told, "now", False) or not (line or log.isEnabledFor(logging.INFO)):

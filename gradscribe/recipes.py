@@ -7,6 +7,7 @@ import importlib
 import inspect
 import textwrap
 import types
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
@@ -20,7 +21,7 @@ from gradscribe.transformed import Transformed
 
 # --- transformations --------------------------------------------------------------------------------------------------
 
-def recipe(fn) -> str:
+def recipe(fn: Any) -> str:
     """The calls that make a transformed function from the user's, which is called `f` in it.
 
     >>> import gradscribe as gs
@@ -52,7 +53,7 @@ def recipe(fn) -> str:
     return f"{name}({inner}{given})"
 
 
-def cooked(text: str, function):
+def cooked(text: str, function: Callable) -> Any:
     """The transformed function that a recipe makes of a function."""
     def one(node):
         if isinstance(node, ast.Name) and node.id == "f":
@@ -67,14 +68,14 @@ def cooked(text: str, function):
 
 # --- functions --------------------------------------------------------------------------------------------------------
 
-def users_function(fn):
+def users_function(fn: Any) -> Any:
     """The function below all transformations."""
     while isinstance(fn, Transformed):
         fn = fn.base
     return fn
 
 
-def named(function) -> str | None:
+def named(function: Any) -> str | None:
     """package.module:function, if that is where it is found."""
     module, name = getattr(function, "__module__", None), getattr(function, "__qualname__", None)
     if not module or not name or "<" in name or module == "__main__":
@@ -90,7 +91,7 @@ class NotImported(Exception):
     """Why a module that a name tells of is not imported."""
 
 
-def found(name: str):
+def found(name: str) -> Any:
     """The function that package.module:function names.
 
     Raises KindError if there is none, from NotImported where its module cannot be imported.
@@ -114,7 +115,7 @@ def public(module):
     return [n for n, v in vars(module).items() if inspect.isfunction(v) and v.__module__ == module.__name__]
 
 
-def fingerprint(function, seen) -> str:
+def fingerprint(function: Any, seen: Iterable[tuple[Any, str, Any]]) -> str:
     """A hash of all the text that was read: of the function, of what it calls, and the constants; not of comments.
 
     seen: (holder, name, value) of what was read from outside.

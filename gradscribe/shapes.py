@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Shapes and dtypes of results without computing them."""
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 
-from gradscribe.ast_transform.core.form import Const, Pack
+from gradscribe.ast_transform.core.form import Const, Function, Pack
 from gradscribe.ast_transform.core.kinds import Array, Listed, Sequence
 from gradscribe.ast_transform.passes.described import describe, fact_of
 from gradscribe.ast_transform.source.diagnose import ShapeError
@@ -51,7 +51,7 @@ class ShapeDtypeStruct:
         return f"ShapeDtypeStruct(shape={self.shape}, dtype={self.dtype})"
 
 
-def stand_in(leaf):
+def stand_in(leaf: Any) -> Any:
     """An array of a shape that takes no memory."""
     if isinstance(leaf, np.ndarray | np.generic) or not (hasattr(leaf, "shape") and hasattr(leaf, "dtype")):
         return leaf
@@ -59,7 +59,7 @@ def stand_in(leaf):
     return np.broadcast_to(zero, leaf.shape) if leaf.shape else zero[()]
 
 
-def normal_form_for(fun, args, kwargs):
+def normal_form_for(fun: Callable, args: tuple, kwargs: Mapping[str, Any]) -> Function:
     """The finished normal form of a function for arguments like these; lengths have the sizes of the example."""
     made = Transformed(fun, Identity())
     made.__name__ = getattr(fun, "__name__", "function")

@@ -16,6 +16,7 @@ what they were; where anything else was read that may change, nothing is shared.
 import os
 import types
 from collections import deque
+from typing import Any
 
 import numpy as np
 
@@ -84,7 +85,7 @@ class Store:
         return Store, ()
 
 
-def known_for(base, transform) -> Known:
+def known_for(base: Any, transform: Any) -> Known:
     """Versions that were made before, or none yet."""
     if type(base) is not types.FunctionType or os.environ.get("GRADSCRIBE_DUMP"):
         return Known()

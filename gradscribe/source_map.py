@@ -4,10 +4,14 @@ import ast
 import functools
 import inspect
 import linecache
-from typing import NamedTuple
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from gradscribe.ast_transform.source.diagnose import KindError
 from gradscribe.frames import public
+
+if TYPE_CHECKING:
+    from gradscribe.transformed import Version
 
 
 class Place(NamedTuple):
@@ -41,7 +45,7 @@ class SourceMap:
 
 
 @public
-def source_map(fn, *args, **kwargs) -> SourceMap:
+def source_map(fn: Any, *args: Any, **kwargs: Any) -> SourceMap:
     """The places in the user's files that the lines of an emitted text came from.
 
     fn: a transformed function; args: arguments that choose the specialisation, the last call's without them.  Lines
@@ -74,7 +78,7 @@ def source_map(fn, *args, **kwargs) -> SourceMap:
                      of_each(lambda o: o.identities))
 
 
-def version_of(fn, args, kwargs):
+def version_of(fn: Any, args: tuple, kwargs: dict[str, Any]) -> "Version":
     """The specialisation for arguments, or the last call's."""
     make = getattr(fn, "version_for", None)
     if make is None:
@@ -96,7 +100,7 @@ class Block(NamedTuple):
     lines: list[str]
 
 
-def blocks(function, places) -> list[Block]:
+def blocks(function: Any, places: Iterable[Place]) -> list[Block]:
     """The text of a function, and of those that the other places are in."""
     found = []
     try:

@@ -13,6 +13,7 @@ import numpy as np
 from gradscribe.ast_transform.core.form import Pack
 from gradscribe.ast_transform.source.diagnose import KindError
 from gradscribe.jit import _rebuilt, _results, taken_apart
+from gradscribe.transformed import Version
 from gradscribe.tree_util import tree_flatten
 
 
@@ -23,7 +24,7 @@ class Place:
         self.number = number
 
 
-def step_of(version, axes: list, size: int, launcher: Any, collected: Callable, axes_of_result: Callable,
+def step_of(version: Version, axes: list, size: int, launcher: Any, collected: Callable, axes_of_result: Callable,
             deadline: Callable) -> Callable | None:
     """A function of the arguments of a call that has each of `size` devices run a version; None where the general way
     is to be taken.

@@ -2,6 +2,7 @@
 """BLAS with one thread for each device: libraries that have threads of their own do not use them meanwhile."""
 import sys
 import threading
+from collections.abc import Iterator
 from contextlib import contextmanager
 
 from threadpoolctl import ThreadpoolController
@@ -21,7 +22,7 @@ def _libraries():
 
 
 @contextmanager
-def one_thread_each():
+def one_thread_each() -> Iterator[None]:
     """Inside, a product of matrices takes one thread."""
     with _lock:
         _depth[0] += 1

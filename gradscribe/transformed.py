@@ -8,15 +8,17 @@ import logging
 import math
 import textwrap
 import time
-from collections.abc import Mapping, MutableSequence, MutableSet
+from collections.abc import Callable, Iterable, Mapping, MutableSequence, MutableSet
 from typing import Any, NamedTuple, cast
 
 import numpy as np
 
 from gradscribe.annotations import in_words, simplest
 from gradscribe.ast_transform.core.draw import STREAMS
-from gradscribe.ast_transform.core.kinds import Array, Opaque, Sequence, key_of, told_apart
+from gradscribe.ast_transform.core.form import Var
+from gradscribe.ast_transform.core.kinds import Array, Length, Opaque, Sequence, key_of, told_apart
 from gradscribe.ast_transform.passes.described import constant_fact, describe, fact_of
+from gradscribe.ast_transform.passes.specialise import Specialiser
 from gradscribe.ast_transform.pipeline import Pipeline
 from gradscribe.ast_transform.requirements import place_of
 from gradscribe.ast_transform.source.diagnose import KNOWN, Demand, KindError, LanguageError, TransformError
@@ -491,7 +493,7 @@ class Transformed(Named):
         return self if instance is None else functools.partial(self, instance)
 
 
-def apart(function, base, count, captured):
+def apart(function: Callable, base: Any, count: int, captured: Mapping[int, tuple[Var, Any]]) -> Callable:
     """A function that refuses arrays that share memory: a write into one would be a write into the other.
 
     base: whose arguments it takes; those of the user's function below all transformations are compared
@@ -530,7 +532,7 @@ def _arrays(value):
         yield from _arrays(tuple(value.values()))
 
 
-def home_of(fn) -> str:
+def home_of(fn: Any) -> str:
     """The module of the function below all transformations."""
     while isinstance(fn, (Transformed, functools.partial)):
         fn = fn.base if isinstance(fn, Transformed) else fn.func
@@ -574,7 +576,7 @@ def _exact(value) -> Any:
     return (kind, _frozen(value))
 
 
-def kinds_of(args) -> Any:
+def kinds_of(args: Iterable) -> tuple:
     """The exact key of arguments."""
     return tuple(map(_exact, args))
 
@@ -623,11 +625,11 @@ def _whole_numbers(facts, path=()):
             yield (*path, key), fact.length
 
 
-def lengths_of(facts):
+def lengths_of(facts: Iterable) -> list[Length]:
     """The lengths of arguments and of what is read from outside, and whole numbers, which may be some, in order; those
     made equal stay so in them.
     """
-    out = []
+    out: list[Length] = []
     for fact in facts:
         if isinstance(fact, Array):
             out += fact.dims if fact.dims or fact.length is None else (fact.length,)
@@ -636,7 +638,7 @@ def lengths_of(facts):
     return out
 
 
-def not_empty(facts, words) -> list:
+def not_empty(facts: Iterable, words: Mapping[str, Any]) -> list[Length]:
     """The lengths of arrays among arguments, of which none is 0; else there are none."""
     lengths = [n for fact in arrays_in([*facts, *words.values()]) for n in fact.dims]
     return lengths if all(n.size for n in lengths) else []
@@ -665,7 +667,7 @@ def agree(made, given) -> bool:
     return True
 
 
-def guards_of(reader):
+def guards_of(reader: Specialiser) -> tuple[Callable[[], bool], ...]:
     """Checks that what was read from outside is still the same object, that containers hold the same, and that
     functions do.
     """

@@ -2,7 +2,7 @@
 """What is a container for gs.tree_util, how it is taken apart, and the classes that are registered as containers."""
 import collections
 import dataclasses
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import Any, TypeVar
 
 import numpy as np
@@ -57,7 +57,7 @@ def _sorted(keys):
         raise ValueError(f"the keys of a dict cannot be sorted, so its children have no order: {error}") from None
 
 
-def apart(tree):
+def apart(tree: Any) -> tuple[type, Any, list] | None:
     """(class, what it keeps, children) of a container; None for a leaf."""
     kind = type(tree)
     if tree is None:
@@ -83,7 +83,7 @@ def apart(tree):
     return None
 
 
-def together(kind, data, children):
+def together(kind: type, data: Any, children: list) -> Any:
     """The container that _apart took apart."""
     if kind is type(None):
         return None
@@ -102,7 +102,7 @@ def together(kind, data, children):
     return kind(*children)
 
 
-def keys_of(tree, taken):
+def keys_of(tree: Any, taken: Any) -> Iterable:
     """The keys of the children of a container."""
     kind, data, children = taken
     if kind is dict or kind is collections.OrderedDict:

@@ -387,7 +387,8 @@ def tree_leaves_with_path(tree: Any, is_leaf: Callable[..., bool] | None = None,
     return found
 
 
-def tree_flatten_with_path(tree: Any, is_leaf: Callable[..., bool] | None = None, is_leaf_takes_path: bool = False):
+def tree_flatten_with_path(tree: Any, is_leaf: Callable[..., bool] | None = None,
+                           is_leaf_takes_path: bool = False) -> tuple[list[tuple[tuple, Any]], "PyTreeDef"]:
     """The leaves with their paths, and the structure."""
     found: list[Any] = []
     treedef = _with_paths(tree, (), found, is_leaf, is_leaf_takes_path)

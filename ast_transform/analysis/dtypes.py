@@ -3,13 +3,15 @@
 
 The form says the dtype that holds all of them.  NumPy keeps the one of the path that was taken.
 """
+from collections.abc import Iterable
+
 import numpy as np
 
 from gradscribe.ast_transform.core.form import Apply, For, If, Let, Var, While, operands, walk
 from gradscribe.ast_transform.core.kinds import Array
 
 
-def of_several_dtypes(body):
+def of_several_dtypes(body: Iterable) -> set[Var]:
     """Arrays and numbers that have one dtype after one path and another after another, and what is computed with them.
 
     >>> from gradscribe.ast_transform.examples import form
@@ -18,7 +20,7 @@ def of_several_dtypes(body):
     >>> print(*sorted(v.hint for v in of_several_dtypes(made.body)))
     c value
     """
-    found = set()
+    found: set[Var] = set()
 
     def met(var, *sides):
         sides = [s for s in sides if isinstance(s, Var)]

@@ -16,6 +16,7 @@ whole numbers.  The answer "possible" may be wrong, "impossible" is not.
 """
 import math
 from collections import Counter
+from collections.abc import Iterable
 
 MOST = 400              # inequalities; with more nothing is said, as their number may square with each step
 
@@ -57,9 +58,14 @@ class Linear:
         return " + ".join([*(f"{k} {v}" for v, k in self.terms.items()), str(self.constant)])
 
 
-def impossible(inequalities):
+def impossible(inequalities: Iterable[Linear]) -> bool:
     """Whether certainly no whole numbers make all of these at least zero."""
     rows = _tight(inequalities)
+    ups: Counter
+    downs: Counter
+    above: list
+    below: list
+    rest: list
     while rows:
         ups, downs = Counter(), Counter()
         for terms in rows:

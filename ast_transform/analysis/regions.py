@@ -431,7 +431,7 @@ class Side:
         return at if impossible([*facts, *self.lengths(), -at - 1]) else None
 
 
-def access(array, step):
+def access(array: Var, step: Let | For | While | If | Effect) -> tuple[str, Any]:
     """What a statement does with an array that it is given: (what, the index).
 
     It reads "all" of it, "part" of it, its "shape", or it leaves it after a "write".
@@ -451,13 +451,13 @@ def sets(step, index):
     return step.value.function is put and same_operand(step.value.args[1], index)
 
 
-def named(use):
+def named(use: Any) -> tuple:
     """What goes on as it is where a loop begins, carries on, or an arm ends."""
     part = use.part
     return (part.then, part.orelse) if use.role == "join" else (getattr(part, use.role),)
 
 
-def whole(node):
+def whole(node: Any) -> bool:
     """Whether an operand is a whole number that does not wrap around, and no test."""
     if isinstance(node, Const):
         return isinstance(node.value, (int, np.integer)) and not isinstance(node.value, bool)

@@ -16,6 +16,7 @@ ALIASES
 """
 import inspect
 import operator
+from typing import Any
 
 import numpy as np
 
@@ -23,11 +24,15 @@ from gradscribe.ast_transform.core.draw import Draw
 from gradscribe.ast_transform.core.form import (
     Apply,
     Const,
+    Effect,
+    For,
     Function,
+    If,
     Let,
     Pack,
     Slice,
     Var,
+    While,
     is_application,
     operands,
     walk,
@@ -44,10 +49,10 @@ from gradscribe.ast_transform.core.memory import (
     Memory,
     Undecided,
 )
-from gradscribe.ast_transform.core.rule import OPERATIONS, RULES, signature_of
+from gradscribe.ast_transform.core.rule import OPERATIONS, RULES, Operation, Rule, signature_of
 
 
-def record_of(function):
+def record_of(function: Any) -> Rule | Operation | None:
     """What is written of an operation: its rule, or the record of one without derivative; None if nothing is."""
     try:
         return RULES.get(function) or OPERATIONS.get(function)
@@ -103,7 +108,7 @@ def _decided(record, value):
         return ALIASES
 
 
-def told(node):
+def told(node: Any) -> Any:
     """An argument as a record's part `memory` is given it."""
     if isinstance(node, Const):
         return node.value
@@ -114,17 +119,17 @@ def told(node):
     return node.fact if isinstance(node, Var) and isinstance(node.fact, Array) else UNKNOWN
 
 
-def holds_memory(var) -> bool:
+def holds_memory(var: Any) -> bool:
     """Whether a value may show memory that others show: an array with axes, or a container."""
     return isinstance(var, Var) and (not isinstance(var.fact, Array) or bool(var.fact.dims))
 
 
-def is_number(node) -> bool:
+def is_number(node: Any) -> bool:
     """Whether a value is a number for certain, which shows no array."""
     return isinstance(node, Var) and isinstance(node.fact, Array) and not node.fact.dims
 
 
-def viewed(value: Apply):
+def viewed(value: Apply) -> Var | None:
     """The operand that a view shows: the first that holds memory."""
     if is_application(value, operator.getitem) or isinstance(value.args[0] if value.args else None, Var):
         first = value.args[0]
@@ -152,7 +157,7 @@ def _memory_in(node):
     return [node] if holds_memory(node) else []
 
 
-def is_fresh(value) -> bool:
+def is_fresh(value: Any) -> bool:
     """Whether an operation certainly makes a new array, or a number; what may be its first operand is new with it."""
     if not isinstance(value, Apply):
         return False
@@ -161,19 +166,19 @@ def is_fresh(value) -> bool:
         value.args[0])
 
 
-def reads(value) -> str:
+def reads(value: Any) -> str:
     """What an operation reads of its first operand, an array: "all", the "part" at an index, or its "shape"."""
     record = record_of(value.function) if isinstance(value, Apply) and value.args else None
     return "all" if record is None else record.options.get("reads", "all")
 
 
-def role(value) -> str:
+def role(value: Any) -> str:
     """What an operation is in algebra, as its record says: "sum", "product", "total", ...; "" where it says nothing."""
     record = record_of(value.function) if isinstance(value, Apply) else None
     return "" if record is None else record.options.get("algebra", "")
 
 
-def updates(value) -> bool:
+def updates(value: Any) -> bool:
     """Whether an operation changes its first operand: its result is that operand afterwards."""
     record = record_of(value.function) if isinstance(value, Apply) else None
     return record is not None and (record.memory is UPDATES or record.changes)
@@ -189,12 +194,12 @@ def may_raise(value: Apply) -> bool:
     return getattr(value.function, "__module__", "") in ("math", "cmath")       # NumPy gives nan where these raise
 
 
-def shows(value) -> bool:
+def shows(value: Any) -> bool:
     """Whether a value computes nothing: it shows what is there already."""
     return not isinstance(value, Apply) or memory_of(value).certain
 
 
-def raised(step) -> tuple:
+def raised(step: Let | For | While | If | Effect) -> tuple[str, ...]:
     """The floating-point errors that raise in a statement, by np.errstate.
 
     None do where it only shows what is there, and none in Python's own arithmetic.
@@ -233,7 +238,7 @@ def is_cheap(value: Apply) -> bool:
         memory_of(value) in (VIEW, PART, LOCKED)
 
 
-def gathers(index) -> bool:
+def gathers(index: Any) -> bool:
     """Whether an index holds an array: what it reads is a copy."""
     for p in index if type(index) is tuple else (index,):
         if isinstance(p, Array) and (p.dims or p.kind == "b") or isinstance(p, (np.ndarray, list, bool, np.bool_)):
@@ -241,7 +246,7 @@ def gathers(index) -> bool:
     return False
 
 
-def parts_of(index):
+def parts_of(index: Any) -> list:
     """The parts of an index, as operands."""
     if isinstance(index, Pack):
         return list(index.items)

@@ -29,7 +29,7 @@ MADE: dict[type, tuple[type, Any]] = {}         # by class of children: the clas
 _CLASSES: dict[tuple, type] = {}
 
 
-def registered(cls) -> Registered | None:
+def registered(cls: type) -> Registered | None:
     """The record of a class whose objects are taken apart by its own function."""
     found = REGISTRY.get(cls)
     return None if found is None or found.whole else found

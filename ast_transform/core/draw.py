@@ -9,6 +9,8 @@ a generator is held to the same, since two generators made alike are two streams
 1.0
 """
 import functools
+from collections.abc import Iterable
+from typing import Any
 
 import numpy as np
 
@@ -37,12 +39,12 @@ class Draw:
 
 
 @functools.cache
-def draw(owner, name):
+def draw(owner: type | None, name: str) -> Draw:
     """The one draw of this owner and name."""
     return Draw(owner, name)
 
 
-def is_draw(value) -> bool:
+def is_draw(value: Any) -> bool:
     """A value is drawn, by itself or in a function that is called."""
     if not isinstance(value, Apply):
         return False
@@ -51,12 +53,12 @@ def is_draw(value) -> bool:
     return isinstance(value.function, Draw)
 
 
-def draws(block) -> bool:
+def draws(block: Iterable) -> bool:
     """Something is drawn in a block or the blocks inside it."""
     return any(isinstance(step, Let) and is_draw(step.value) for step in walk(block))
 
 
-def draws_elsewhere(function):
+def draws_elsewhere(function: Function) -> str | None:
     """A draw that a second evaluation with equal arguments would not repeat: what it is called, or None."""
     known = {p.value for p in function.params} | set(all_made(function.body))
     for step in walk(function.body):

@@ -17,7 +17,7 @@ A name has one value, set in one place.  What a loop is entered with, what a pas
 leaves are four operands of a carry.  Writes are operations too: `u_1 = put(u, i, v)`; so are those on stores.
 """
 import operator
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -74,7 +74,7 @@ class Slice:
     step: Any
 
 
-def as_slice(part):
+def as_slice(part: Any) -> Any:
     """A part of an index; a slice of literal ends as a Slice."""
     if isinstance(part, Const) and isinstance(part.value, slice):
         return Slice(*(None if p is None else Const(p) for p in (part.value.start, part.value.stop, part.value.step)))
@@ -89,12 +89,12 @@ class Apply:
     origin: Any = None              # of the statement that it was, where it has become part of another
 
 
-def is_application(node, function) -> bool:
+def is_application(node: Any, function: Any) -> bool:
     """Whether a node of an expression is this function's application."""
     return isinstance(node, Apply) and node.function is function
 
 
-def negated(node):
+def negated(node: Any) -> Any:
     """What `not` is asked of, or None."""
     return node.args[0] if is_application(node, operator.not_) else None
 
@@ -190,7 +190,7 @@ class Param:
     keyword: bool = False
 
 
-def operands(node) -> Iterator:
+def operands(node: Any) -> Iterator[Var]:
     """The variables in an operand or value, in order."""
     found: list = []
     _operands(node, found)
@@ -215,7 +215,7 @@ def _operands(node, found):
         _operands(node.step, found)
 
 
-def placed(bound) -> Iterator:
+def placed(bound: dict[str, Any]) -> Iterator[tuple[str, int | None, Any]]:
     """The operands of a call, by argument: (argument, its place in a sequence or None, operand).
 
     A sequence operand holds variables and constants: lists in it are made arrays when a call is read.  So each mode
@@ -229,12 +229,12 @@ def placed(bound) -> Iterator:
             yield from ((name, k, item) for k, item in enumerate(items))
 
 
-def astray(bound, of) -> bool:
+def astray(bound: dict[str, Any], of: Callable[[Var], Any]) -> bool:
     """Whether one of the variables that `of` holds for stands deeper in an argument than rules are asked about."""
     return any(of(v) for _, _, item in placed(bound) if not isinstance(item, Var) for v in operands(item))
 
 
-def same_operand(a, b) -> bool:
+def same_operand(a: Any, b: Any) -> bool:
     """Whether two operands certainly have one value: one variable, equal constants, packs and slices of such."""
     if a is None or b is None or isinstance(a, Var) or isinstance(b, Var):
         return a is b
@@ -256,7 +256,7 @@ def _same_constant(a, b):
     return type(a) in SCALARS and repr(a) == repr(b)
 
 
-def substituted(node, env):
+def substituted(node: Any, env: dict[Var, Any]) -> Any:
     """A value with variables replaced; itself if nothing changes."""
     kind = type(node)
     if kind is Var:
@@ -284,7 +284,7 @@ def _same(a, b):
     return True
 
 
-def blocks(step) -> tuple:
+def blocks(step: Any) -> tuple[list, ...]:
     """The blocks inside a statement."""
     kind = type(step)
     if kind is Let:
@@ -298,7 +298,7 @@ def blocks(step) -> tuple:
     return ()
 
 
-def entry_reads(step) -> Iterator[Var]:
+def entry_reads(step: Let | For | While | If | Effect) -> Iterator[Var]:
     """What a statement reads by itself, before its blocks run (for simple statements: all)."""
     found: list = []
     _entry_reads(step, found)
@@ -322,7 +322,7 @@ def _entry_reads(step, found):
         _operands(step.test, found)
 
 
-def all_reads(step) -> Iterator[Var]:
+def all_reads(step: Let | For | While | If | Effect) -> Iterator[Var]:
     """Every variable read in a statement, inner blocks and what they hand on included."""
     found: list = []
     _all_reads(step, found)
@@ -346,7 +346,7 @@ def _all_reads(step, found):
             _operands(j.orelse, found)
 
 
-def read_counts(function) -> dict:
+def read_counts(function: Function) -> dict[Var, int]:
     """How often each value is read in a function."""
     counts: dict = {}
     for v in [*(v for s in function.body for v in all_reads(s)), *operands(function.result)]:
@@ -354,7 +354,7 @@ def read_counts(function) -> dict:
     return counts
 
 
-def made(step) -> Iterator[Var]:
+def made(step: Let | For | While | If | Effect) -> Iterator[Var]:
     """The variables that a statement defines for those after it."""
     if isinstance(step, Let):
         yield from step.targets
@@ -398,7 +398,8 @@ def walk(block: Iterable) -> Iterator:
                 yield from walk(inner)
 
 
-def rebuilt(step, env, inner, sub=substituted):
+def rebuilt(step: Let | For | While | If | Effect, env: dict[Var, Any], inner: Callable[[list], list],
+            sub: Callable[[Any, dict[Var, Any]], Any] = substituted) -> Any:
     """A statement with its own operands replaced by `env` and its blocks by `inner(block)`; targets stay.
 
     sub: gives a value, or an operand, in which variables are replaced.
@@ -422,17 +423,17 @@ def rebuilt(step, env, inner, sub=substituted):
     return If(sub(step.test, env), then, orelse, joins, step.origin)
 
 
-def replaced(block, env):
+def replaced(block: Iterable, env: dict[Var, Any]) -> list:
     """A block with variables replaced everywhere."""
     return [rebuilt(s, env, lambda b: replaced(b, env)) for s in block]
 
 
-def without_effects(block):
+def without_effects(block: Iterable) -> list:
     """A block that computes the same and tells nothing."""
     return [rebuilt(s, {}, without_effects) for s in block if not isinstance(s, Effect)]
 
 
-def copied(block, env, sub=substituted):
+def copied(block: list, env: dict[Var, Any], sub: Callable[[Any, dict[Var, Any]], Any] = substituted) -> list:
     """A copy of a block with fresh variables for all it defines; `env` is extended with them; sub: as of `rebuilt`."""
     for v in all_made(block):
         env[v] = v.like()

@@ -8,6 +8,7 @@ import functools
 import itertools
 import math
 import types
+from collections.abc import Hashable, Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -109,11 +110,11 @@ class Length:
 UNIT = Length(None, 1)
 
 
-def unknown(label="?", many=False):
+def unknown(label: str = "?", many: bool = False) -> Length:
     return Length(Symbol(label, many))
 
 
-def unify(a, b) -> bool:
+def unify(a: Any, b: Any) -> bool:
     """Make two lengths one; False if they cannot be."""
     a, b = a.normal(), b.normal()
     if a.symbol is b.symbol:
@@ -136,13 +137,13 @@ def unify(a, b) -> bool:
     return True
 
 
-def certainly_differ(a, b) -> bool:
+def certainly_differ(a: Length, b: Length) -> bool:
     """Whether two lengths are known not to be equal."""
     a, b = a.normal(), b.normal()
     return a.symbol is b.symbol and a.offset != b.offset
 
 
-def broadcast(shapes):
+def broadcast(shapes: list[tuple[Length, ...]]) -> tuple[Length, ...]:
     """The dims of operands that meet, lengths unified where they must be equal; ValueError where they cannot be."""
     rank = max(map(len, shapes), default=0)
     out = []
@@ -266,19 +267,19 @@ class Mismatch(Exception):
     """Two facts that no fact covers."""
 
 
-def dtype_of(value):
+def dtype_of(value: Any) -> type | np.dtype:
     """The dtype of a value as facts hold it: a Python type for Python's scalars."""
     if type(value) in WEAK:
         return type(value)
     return value.dtype
 
 
-def same_dtype(a, b):
+def same_dtype(a: type | np.dtype, b: type | np.dtype) -> bool:
     """float and np.float64 compare equal in NumPy; here they do not."""
     return isinstance(a, type) == isinstance(b, type) and a == b
 
 
-def promote(a, b):
+def promote(a: Any, b: Any) -> type | np.dtype:
     if same_dtype(a, b):
         return a
     if isinstance(a, type) and isinstance(b, type):
@@ -289,7 +290,8 @@ def promote(a, b):
     return np.result_type(a, b)
 
 
-def join(a, b, label="?"):
+def join(a: Array | Sequence | Stack | Opaque | Stream, b: Array | Sequence | Stack | Opaque | Stream,
+         label: str = "?") -> Array | Sequence | Stack | Opaque | Stream:
     """What holds of a value that may be either."""
     if a == b:
         return a
@@ -313,7 +315,7 @@ def join(a, b, label="?"):
     raise Mismatch(f"{spell(a)} in one place and {spell(b)} in another")
 
 
-def one_dtype(a, b) -> bool:
+def one_dtype(a: Array | Sequence | Stack | Opaque | Stream, b: Array | Sequence | Stack | Opaque | Stream) -> bool:
     """Whether what may be either has the same dtypes on both paths."""
     if isinstance(a, Array) and isinstance(b, Array):
         return same_dtype(a.dtype, b.dtype)
@@ -322,7 +324,8 @@ def one_dtype(a, b) -> bool:
     return not (isinstance(a, Stack) and isinstance(b, Stack)) or one_dtype(a.element, b.element)
 
 
-def settled(a, b, since=0) -> bool:
+def settled(a: Array | Sequence | Stack | Opaque | Stream, b: Array | Sequence | Stack | Opaque | Stream,
+            since: int = 0) -> bool:
     """b says no more than a does already: a loop's facts have come to rest.  An older length is one of before the loop.
     """
     if isinstance(a, Array) and isinstance(b, Array):
@@ -364,13 +367,13 @@ def _free(length, since):
         length.symbol.label.startswith("?")
 
 
-def spelled_shape(dims) -> str:
+def spelled_shape(dims: Iterable[Length]) -> str:
     """Lengths in words, for messages: (3, ?)."""
     sizes = ["?" if d.size is None else str(d.size) for d in dims]
     return f"({', '.join(sizes)}{',' if len(sizes) == 1 else ''})"
 
 
-def spell(fact) -> str:
+def spell(fact: Any) -> str:
     """A fact in words, for messages: float64[3, n]."""
     if isinstance(fact, Array):
         dtype = fact.dtype.__name__ if fact.weak else str(fact.dtype)
@@ -397,7 +400,7 @@ def spell(fact) -> str:
     return "an unknown value"
 
 
-def is_function(value) -> bool:
+def is_function(value: Any) -> bool:
     """Whether a value is a function, decorated or transformed ones included; an object that can be called is none.
 
     >>> is_function(math.sin), is_function(functools.partial(max, 1)), is_function(np.sin), is_function(np.zeros(3))
@@ -407,7 +410,7 @@ def is_function(value) -> bool:
                               np.ufunc)) or hasattr(value, "normal_form_") or hasattr(value, "__wrapped__")
 
 
-def holds_numbers(value, within=()) -> bool:
+def holds_numbers(value: Any, within: tuple = ()) -> bool:
     """Whether a value is a number or an array with a derivative, or an object or a container that has one."""
     if isinstance(value, (float, complex, np.ndarray, np.inexact)):
         return True
@@ -418,7 +421,7 @@ def holds_numbers(value, within=()) -> bool:
     return any(holds_numbers(part, (*within, value)) for part in parts)
 
 
-def with_article(noun):
+def with_article(noun: str) -> str:
     return f"{'an' if noun[0] in 'aeiouAEIO' else 'a'} {noun}"
 
 
@@ -429,7 +432,7 @@ def _length_key(length):
     return 2 if n.many else 0
 
 
-def key_of(fact):
+def key_of(fact: Array | Sequence | Stack | Opaque | Stream) -> tuple:
     """What two facts must share to be served by one version."""
     if isinstance(fact, Array):
         return (fact.weak, fact.dtype, tuple(map(_length_key, fact.dims)))
@@ -442,7 +445,7 @@ def key_of(fact):
     return ("opaque", _value_key(fact.value))
 
 
-def told_apart(value):
+def told_apart(value: Hashable) -> tuple:
     """A value that can be hashed, as a key that no value of another type has: 1, True and 1.0 are equal, and so are
     tuples of them; zeros have signs.
     """

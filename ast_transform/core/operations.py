@@ -10,6 +10,8 @@
     zeros_in_list(s)    list(np.zeros_like(s))     as_list(x)         list(x)
 """
 import operator
+from collections.abc import Callable, Iterable
+from typing import Any
 
 import gast
 import numpy as np
@@ -27,116 +29,116 @@ class Quoted:
         self.__name__ = "this try" if isinstance(tree, gast.Try) else "quoted"
 
 
-def is_report(value):
+def is_report(value: Any) -> bool:
     """A call of the user's that only tells something: print, warnings.warn, a logger."""
     quote = value.function if isinstance(value, Apply) else None
     return isinstance(quote, Quoted) and isinstance(quote.tree, gast.Call)
 
 
-def shape_of(x, k):
+def shape_of(x: Any, k: int) -> int:
     return np.shape(x)[k]
 
 
-def size_of(x):
+def size_of(x: Any) -> int:
     return np.size(x)
 
 
-def unpacked(container):
+def unpacked(container: Iterable) -> tuple:
     return tuple(container)
 
 
-def both(a, b):
+def both(a: Any, b: Any) -> Any:
     return a and b
 
 
-def either(a, b):
+def either(a: Any, b: Any) -> Any:
     return a or b
 
 
-def held(x):
+def held(x: Any) -> Any:
     """A value that no derivative passes through while a custom one takes over."""
     return x
 
 
-def put(x, index, value):
+def put(x: Any, index: Any, value: Any) -> np.ndarray:
     out = np.array(x)
     out[index] = value
     return out
 
 
-def put_add(x, index, value):
+def put_add(x: Any, index: Any, value: Any) -> np.ndarray:
     out = np.array(x)
     out[index] += value
     return out
 
 
-def add_at(x, index, value):
+def add_at(x: Any, index: Any, value: Any) -> np.ndarray:
     out = np.array(x)
     np.add.at(out, index, value)
     return out
 
 
-def push(stack, value):
+def push(stack: list, value: Any) -> list:
     return [*stack, value]
 
 
-def pop(stack):
+def pop(stack: list) -> tuple[list, Any]:
     return stack[:-1], stack[-1]
 
 
-def push_front(stack, value):
+def push_front(stack: list, value: Any) -> list:
     return [value, *stack]
 
 
-def pop_front(stack):
+def pop_front(stack: list) -> tuple[list, Any]:
     return stack[1:], stack[0]
 
 
-def run_length(start, stop, step):
+def run_length(start: int, stop: int, step: int) -> int:
     return len(range(start, stop, step))
 
 
-def entry_of_range(args, place, apply, const):
+def entry_of_range(args: tuple, place: Any, apply: Callable[..., Any], const: Callable[[int], Any]) -> Any:
     """The entry of range(*args) at a place, from 0, as an operand; `apply` and `const` make such."""
     start, _, step = args
     amount = getattr(step, "value", None)
     back = amount is not None and amount < 0
-    by = const(-amount) if back else step
+    by = const(-amount) if back else step  # type: ignore[operator]
     moved = place if getattr(by, "value", None) == 1 else apply(operator.mul, place, by)
     if getattr(start, "value", None) == 0:
         return apply(operator.neg, moved) if back else moved
     return apply(operator.sub if back else operator.add, start, moved)
 
 
-def astype(x, dtype, number=False):
+def astype(x: Any, dtype: Any, number: bool = False) -> Any:
     """x.astype(dtype), or dtype(x) where x is certainly a number."""
     return np.asarray(x).astype(dtype)[()]
 
 
-def nonempty(stack):
+def nonempty(stack: list) -> bool:
     return bool(stack)
 
 
-def as_array(items):
+def as_array(items: list) -> np.ndarray:
     """The array of a list."""
     return np.array(items)
 
 
-def as_list(items):
+def as_list(items: Iterable) -> list:
     """A list of the elements of an array or of another list."""
     return list(items)
 
 
-def zeros_in_list(items):
+def zeros_in_list(items: list) -> list:
     """A list of zeros like the elements of another."""
     return list(np.zeros_like(items))
 
 
-def no_elements():
+def no_elements() -> list:
     """An empty list, to be filled."""
     return []
 
 
-def one_of_several(k):
+def one_of_several(k: int) -> int:
     """Stands for what made the result at place k of an operation that gives several new arrays."""
     return k

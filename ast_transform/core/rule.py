@@ -97,7 +97,7 @@ STATIC: set[Any] = set()            # functions that rule parts call while trans
 
 
 @functools.cache
-def signature_of(part):
+def signature_of(part: Callable[..., Any]) -> inspect.Signature:
     """The parameters of a part of a record."""
     return inspect.signature(part)
 
@@ -178,7 +178,7 @@ class Operation:
         return signature_of(self.parts["memory"])
 
 
-def operation(*functions, memory=None, changes=False, raises=True, **options):
+def operation(*functions: Any, memory: Any = None, changes: bool = False, raises: bool = True, **options: Any) -> None:
     """Put records of operations without a rule into the table; `memory` may be a function of the arguments."""
     part = {} if memory is None or isinstance(memory, Memory) else {"memory": memory}
     for each in functions:
@@ -218,7 +218,7 @@ elementwise, linear, bilinear, general, constant = map(
     _kind, ("elementwise", "linear", "bilinear", "general", "constant"))
 
 
-def static(function):
+def static(function: Callable[..., Any]) -> Callable[..., Any]:
     """A helper of rule parts that is called while transforming, on ranks and literal arguments."""
     STATIC.add(function)
     return function

@@ -38,6 +38,7 @@ from gradscribe.ast_transform.core.form import (
     Carry,
     Const,
     For,
+    Function,
     If,
     Let,
     Var,
@@ -55,7 +56,7 @@ from gradscribe.ast_transform.passes.described import fact_of
 from gradscribe.ast_transform.passes.types import item
 
 
-def summed_in_numbers(function):
+def summed_in_numbers(function: Function) -> Function:
     """A function with such entries summed in numbers; the function given is changed."""
     params = [p.value for p in function.params]
     while (found := _find(function.body, (), (), Regions(function.body, function.result, params))) is not None:

@@ -10,14 +10,16 @@ A value is active if it is made of floating-point numbers and an active operand 
 ['c', 't', 'x', 'z']
 """
 import types
+from collections.abc import Iterable
+from typing import Any
 
-from gradscribe.ast_transform.core.form import Apply, For, Function, If, Let, While, operands, walk
+from gradscribe.ast_transform.core.form import Apply, Effect, For, Function, If, Let, Var, While, operands, walk
 from gradscribe.ast_transform.core.operations import Quoted, held
-from gradscribe.ast_transform.core.rule import RULES
+from gradscribe.ast_transform.core.rule import RULES, Rule
 from gradscribe.ast_transform.passes.values import Pullback, variables_in
 
 
-def active_values(body, wrt) -> set:
+def active_values(body: list, wrt: Iterable[Var]) -> set[Var]:
     """The active variables of a block, given those it starts from."""
     active, size = set(wrt), -1
     while size != len(active):
@@ -56,7 +58,7 @@ def _spread(body, active):
                     active.add(j.var)
 
 
-def begun_with(body, active, unset) -> set:
+def begun_with(body: list, active: set[Var], unset: set[Var]) -> set[Var]:
     """What may be unset, has no tangent itself, and begins what has one: the values that are it, in loops and arms.
 
     Its tangent is zero and as large as it is, so it is made where the value is, and is set only where that is.
@@ -80,7 +82,7 @@ def begun_with(body, active, unset) -> set:
     return found
 
 
-def useful_values(body, results) -> set:
+def useful_values(body: list, results: Iterable[Var]) -> set[Var]:
     """The variables of a block whose derivatives reach one of the results: the others get no adjoint.
 
     >>> from gradscribe.ast_transform.examples import form
@@ -127,7 +129,7 @@ def _is(node, active):
     return any(v in active for v in operands(node))
 
 
-def passes_on(value, active) -> bool:
+def passes_on(value: Any, active: set[Var]) -> bool:
     """A derivative can pass through an operation from its active operands."""
     if not isinstance(value, Apply):
         return _is(value, active)
@@ -143,25 +145,25 @@ def passes_on(value, active) -> bool:
     return _is(value, active)
 
 
-def rule_of(function):
+def rule_of(function: Any) -> Rule | None:
     try:
         return RULES.get(function)
     except TypeError:
         return None
 
 
-def is_own(function):
+def is_own(function: Any) -> bool:
     """A plain function with a rule that is no other package's."""
     return isinstance(function, types.FunctionType) and rule_of(function) is not None and \
         function.__module__.split(".")[0] not in ("numpy", "scipy", "gradscribe")
 
 
-def is_foreign(function):
+def is_foreign(function: Any) -> bool:
     """A plain function that is none of this package's: what it reads may be another thing in the next call."""
     return isinstance(function, types.FunctionType) and (function.__module__ or "").split(".")[0] != "gradscribe"
 
 
-def has_ties(step):
+def has_ties(step: Let | For | While | If | Effect) -> bool:
     """A statement whose derivative asks which entries are equal to its result."""
     rule = rule_of(step.value.function) if isinstance(step, Let) and isinstance(step.value, Apply) else None
     return rule is not None and rule.options.get("ties", False)

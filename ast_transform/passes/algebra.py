@@ -32,7 +32,8 @@ Algebra (1992), chapter 3.
 import math
 import operator
 from collections import Counter
-from typing import NamedTuple
+from collections.abc import Iterable, Iterator
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -44,9 +45,13 @@ from gradscribe.ast_transform.core.form import (
     USER,
     Apply,
     Const,
+    Effect,
+    For,
     Function,
+    If,
     Let,
     Var,
+    While,
     all_reads,
     blocks,
     is_application,
@@ -157,13 +162,13 @@ def in_normal_form(function: Function) -> list:
     return function.body
 
 
-def is_generated(step):
+def is_generated(step: Let | For | While | If | Effect) -> bool:
     """Whether a statement sets one value by an operation that no line of the user's asks for."""
     return isinstance(step, Let) and len(step.targets) == 1 and isinstance(step.value, Apply) and \
         step.origin is not None and bool(step.origin.generated) and not raised(step)
 
 
-def updated_in(step):
+def updated_in(step: Let | For | While | If | Effect) -> Iterator[Var]:
     """The arrays that a statement, or one inside it, changes in place."""
     if isinstance(step, Let) and updates(step.value):
         yield from operands(step.value.args[0])
@@ -1017,7 +1022,7 @@ def _has(polynomial, values):
     return any(map(within, polynomial))
 
 
-def live_values(body, result, without=()):
+def live_values(body: list, result: Any, without: Iterable[Let] = ()) -> set[Var]:
     """The values that a result needs, or a statement that is no operation; but for what some operations read."""
     left_out = set(map(id, without))
     made = {t: s.value for s in walk(body) if isinstance(s, Let) and id(s) not in left_out for t in s.targets}

@@ -10,6 +10,8 @@ True
 import math
 import operator
 import sys
+from collections.abc import Iterable
+from typing import Any
 
 import numpy as np
 
@@ -278,7 +280,7 @@ def _of_object(function):
     return f"{OBJECTS}.{name}" if owner is function else f"{OBJECTS}.{name}.{function.__name__}"
 
 
-def spelled(function):
+def spelled(function: Any) -> str:
     """How a function is written, for messages."""
     if function in _SIGNS:
         return _SIGNS[function]
@@ -306,7 +308,7 @@ def spelled(function):
     return name
 
 
-def describe(function, args):
+def describe(function: Any, args: Iterable) -> str:
     """A name that says what a temporary holds."""
     names = [a.hint for a in args if isinstance(a, Var)]
     label = getattr(function, "__name__", "value")

@@ -4,6 +4,8 @@
 np.vectorize is a loop over the entries, np.piecewise a write of each piece: what they do is what is emitted.
 """
 import operator
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -33,14 +35,14 @@ def vectorized(function, *args):
     """Stands for what np.vectorize(function) is."""
 
 
-def function_of_numbers(function):
+def function_of_numbers(function: Any) -> Callable[..., Any] | None:
     """The Python function that numba.vectorize was given, of a ufunc of Numba's; None of anything else."""
     if not of_numba(function) or hasattr(function, "gufunc_builder"):
         return None
     return getattr(getattr(function, "_dispatcher", None), "py_func", None)
 
 
-def of_numba(function):
+def of_numba(function: Any) -> bool:
     return type(function).__module__.startswith("numba.np.ufunc")
 
 

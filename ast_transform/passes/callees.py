@@ -8,12 +8,19 @@
 >>> inlined(call)[0].value.args[0].value
 -2.0
 """
+from collections.abc import Callable, Iterable
+
 from gradscribe.ast_transform.core.form import (
     Apply,
+    Effect,
+    For,
     Function,
+    If,
     Let,
     Pack,
+    Param,
     Var,
+    While,
     copied,
     rebuilt,
     substituted,
@@ -29,29 +36,29 @@ def called(step):
     return function if isinstance(function, Function) else None
 
 
-def is_call(step):
+def is_call(step: Let | For | While | If | Effect) -> bool:
     """Whether a statement calls such a function, which has no rule of its own."""
     callee = called(step)
     return callee is not None and not isinstance(callee, CustomFunction)
 
 
-def is_of_some_lines(callee):
+def is_of_some_lines(callee: Function) -> bool:
     """Whether a function stands for three lines of the user's or more."""
     return len({s.origin.line for s in walk(callee.body) if getattr(s, "origin", None) is not None}) >= 3
 
 
-def stands_alone(callee):
+def stands_alone(callee: Function) -> bool:
     """Whether what a mode derives of a callee is a function, too: it has a few lines, and gives no argument away."""
     return is_of_some_lines(callee) and bool(callee.notes.get("fresh"))
 
 
-def are_its_own(results, params):
+def are_its_own(results: list, params: Iterable[Param]) -> bool:
     """Whether results are arrays that a caller can tell apart, from one another and from what it passes."""
     return all(isinstance(r, Var) and type(r.fact) is Array for r in results) and \
         len(set(results)) == len(results) and {p.value for p in params}.isdisjoint(results)
 
 
-def in_place_of_calls(body, instead):
+def in_place_of_calls(body: list, instead: Callable[[Let, Function], list | None]) -> tuple[list, bool]:
     """(the body with other statements in place of calls, whether there are any).
 
     instead(step, callee): those statements, or None for a call that stays
@@ -72,7 +79,7 @@ def in_place_of_calls(body, instead):
     return body, found
 
 
-def inlined(step):
+def inlined(step: Let) -> list:
     """The body of a callee in place of its call."""
     callee, args = step.value.function, step.value.args
     env = {p.value: a for p, a in zip(callee.params, args)}
@@ -86,7 +93,7 @@ def inlined(step):
 EVERY = ("vjp", "jvp", "vmap", "each")
 
 
-def without_calls(body, custom=(), plain=True):
+def without_calls(body: Iterable, custom: tuple[str, ...] = (), plain: bool = True) -> list:
     """Every callee read in place of its call; of those with rules of their own, the kinds that `custom` names.
 
     plain: those without a rule as well

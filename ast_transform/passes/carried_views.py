@@ -39,6 +39,7 @@ from gradscribe.ast_transform.core.form import (
     Carry,
     Const,
     For,
+    Function,
     Let,
     Var,
     While,
@@ -56,7 +57,7 @@ from gradscribe.ast_transform.core.memory import CONTIGUOUS
 from gradscribe.ast_transform.passes.through_views import axes_of_view, operation_of
 
 
-def carried_views(function):
+def carried_views(function: Function) -> Function:
     """The function, whose loops carry the views by which they change arrays."""
     each = CarriedViews(function)
     each.visit(function.body)

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the names of a loop or a branch carry: the operands in them, one by one, and who shares an array."""
+from typing import Any
+
 import numpy as np
 
 from gradscribe.ast_transform.core.alias import aliased, is_fresh, updates
@@ -499,19 +501,19 @@ class Carries:
         return False
 
 
-def not_kept(why):
+def not_kept(why: Any) -> Conflict:
     """What a name holds that a pass may leave alone, and whose value of an earlier pass is not known."""
     return why if isinstance(why, Conflict) else Conflict("set in some passes of the loop only", SET_BEFORE)
 
 
-def _loose(fact):
+def _loose(fact: Any) -> Any:
     """The fact of a carried value before its body is read: a literal's value may change."""
     if isinstance(fact, Array) and fact.length is not None:
         return Array(fact.dtype, fact.dims, fact.length)
     return fact
 
 
-def _undefined(value):
+def _undefined(value: Any) -> bool:
     return isinstance(value, Const) and isinstance(value.value, Undefined)
 
 

@@ -16,6 +16,8 @@ True
 Traceback (most recent call last):
 gradscribe.ast_transform.passes.check.Broken: after a wrong pass: sin_x... is read in f where it is not defined ...
 """
+from collections.abc import Iterable
+
 import numpy as np
 
 from gradscribe.ast_transform.core.form import (
@@ -47,7 +49,7 @@ class Broken(AssertionError):
     """A pass has left a normal form that is none."""
 
 
-def check(function: Function, after: str, outside=None) -> Function:
+def check(function: Function, after: str, outside: set[Var] | None = None) -> Function:
     """The function, if its normal form is in order; Broken, with the pass, if not.
 
     outside: what it may read beside what it defines and is given; None while it may still be a part of another.
@@ -128,7 +130,7 @@ def _fits(given, target, alike):
     return same or WIDTH[given.kind] <= WIDTH[target.kind] and not (alike and given.dims)
 
 
-def check_results(results, values, after):
+def check_results(results: Iterable, values: Iterable, after: str) -> None:
     """The derivatives that a user gets have the dtypes of the values that they belong to."""
     for result, value in zip(results, values):
         if isinstance(result, Pack) and hasattr(value, "items"):

@@ -32,7 +32,19 @@ from collections import namedtuple
 from contextlib import contextmanager
 from typing import Any
 
-from gradscribe.ast_transform.core.form import UNDEFINED, For, If, Join, Let, Var, While, operands, substituted, walk
+from gradscribe.ast_transform.core.form import (
+    UNDEFINED,
+    Apply,
+    For,
+    If,
+    Join,
+    Let,
+    Var,
+    While,
+    operands,
+    substituted,
+    walk,
+)
 from gradscribe.ast_transform.passes.views import Views, is_array
 
 MOST = 8                # the ways that are told apart: each test may double them, and a write goes every way
@@ -350,7 +362,7 @@ class Choices(Views):
                 self.choices[new] = mapped(self.choices[old], lambda array, path: (mapping.get(array, array), path))
 
 
-def same_path(path, other) -> bool:
+def same_path(path: list[tuple[Apply, Any]], other: list[tuple[Apply, Any]]) -> bool:
     """Whether two paths of views are the same operations with the same operands."""
     return len(path) == len(other) and all(
         m.function is n.function and len(m.args) == len(n.args) and m.kwargs == n.kwargs and

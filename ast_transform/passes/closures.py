@@ -5,6 +5,8 @@ What such a function reads may have another value when it is read again: later i
 in another transformation.  So it is kept with its variables as they are now, each of them a parameter where it is an
 array.
 """
+from typing import Any
+
 from gradscribe.ast_transform.core.form import Const, Pack, Var
 from gradscribe.ast_transform.core.kinds import Array
 from gradscribe.ast_transform.passes.targets import loaded
@@ -79,8 +81,9 @@ class Closures:
         return self.call(substituted_value(value.function, dict(zip(value.params, given))), args[:count], words, node)
 
 
-def substituted_value(value, env, memo=None):
+def substituted_value(value: Any, env: dict[Var, Any], memo: dict[int, Any] | None = None) -> Any:
     """A value of the reader with its variables replaced, those that its functions read too."""
+    made: Any
     memo = {} if memo is None else memo
     if isinstance(value, Var):
         return env.get(value, value)

@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Which values may have one name: naming asks of no others whether they are alive together."""
+from collections.abc import Iterable, Iterator
+
 from gradscribe.ast_transform.core.alias import updates
 from gradscribe.ast_transform.core.form import UNDEFINED, Apply, Effect, For, If, Let, Var, While, operands, walk
 from gradscribe.ast_transform.core.operations import push, push_front
 
 
-def kin(body, parameters):
+def kin(body: list, parameters: Iterable[Var]) -> dict[Var, set[Var]]:
     """{value: all that may have one name with it}: copies of each other, versions of one variable, and so on."""
     found = {}
 
@@ -24,7 +26,7 @@ def kin(body, parameters):
             for v in second:
                 found[v] = first
 
-    hints = {}
+    hints: dict[str, Var] = {}
     for v in parameters:
         of(v)
     for step in walk(body):
@@ -48,7 +50,7 @@ def kin(body, parameters):
     return found
 
 
-def defined(step):
+def defined(step: Let | For | While | If | Effect) -> Iterator[Var]:
     """What a loop or a branch makes."""
     if isinstance(step, (For, While)):
         if isinstance(step, For):
@@ -63,12 +65,13 @@ def defined(step):
             yield j.var
 
 
-def unset_values(body, by_reads=False):
+def unset_values(body: list, by_reads: bool = False) -> set[Var]:
     """What a path may leave without a value: set in a loop or an arm, and not before.
 
     A loop or a branch hands such a value on under its own name; under another name it was read, and so it was there.
     by_reads: so it was where an operation has read it on the way.
     """
+    found: set[Var]
     found, before, places = set(), -1, list(_handed_on(body, set()))
     while len(found) > before:
         before = len(found)

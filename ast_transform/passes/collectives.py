@@ -6,6 +6,7 @@ Each becomes an operation with its names; passes/vmap/collectives.py gives it it
 import inspect
 import math
 from types import FunctionType
+from typing import Any
 
 import numpy as np
 
@@ -41,7 +42,7 @@ class Axes(tuple):
         return Axes([n for n, _ in kept], [size for _, size in kept])
 
 
-def is_collective(value):
+def is_collective(value: Any) -> bool:
     return isinstance(value, Apply) and isinstance(value.function, FunctionType) and value.function in WRITTEN
 
 

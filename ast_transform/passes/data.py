@@ -33,7 +33,7 @@ class Unordered(Exception):
     """Values whose order is known only when running."""
 
 
-def is_place(index):
+def is_place(index: Any) -> bool:
     """A whole number that is known only when running."""
     return isinstance(index, Var) and isinstance(index.fact, Array) and not index.fact.dims and index.fact.kind in "iu"
 

@@ -24,6 +24,7 @@ np.zeros_like(b)
 <BLANKLINE>
 """
 import operator
+from typing import Any
 
 from gradscribe.ast_transform.analysis.regions import Regions, access
 from gradscribe.ast_transform.core.alias import aliased, reads, record_of, updates
@@ -32,9 +33,12 @@ from gradscribe.ast_transform.core.form import (
     TEMPORARY,
     Apply,
     Const,
+    Effect,
+    For,
     If,
     Let,
     Var,
+    While,
     blocks,
     is_application,
     operands,
@@ -46,13 +50,14 @@ from gradscribe.ast_transform.core.kinds import Array
 from gradscribe.ast_transform.core.operations import put, put_add
 
 
-def without_dead_writes(body, result, params):
+def without_dead_writes(body: list, result: Any, params: list) -> tuple[list, Any]:
     """The body and the result without writes of reverse mode's own that nothing reads; the statements are changed."""
     while found := set_first(body, (), Regions(body, result, params), set()):
         for v in found:
             while found[v] in found:
                 found[v] = found[found[v]]
         body, result = replaced(body, found), substituted(result, found)
+    sums: dict[int, list]
     regions, env, sums = Regions(body, result, params), {}, {}
 
     def visit(block, loops):
@@ -189,7 +194,7 @@ def cleared_and_added(step, block, loops, regions):
     return [made, *chain], sorted(moved, key=lambda s: places[id(s)])
 
 
-def is_view(value, regions):
+def is_view(value: Any, regions: Regions) -> bool:
     """Whether what is written may be a part of an array that changes."""
     shown = regions.maker.get(value) if isinstance(value, Var) and value.fact.dims else None
     return shown is not None and (
@@ -238,7 +243,7 @@ def own_copy(step):
         record.options.get("elementwise")) and (step.origin is None or step.origin.generated)
 
 
-def own_write(step):
+def own_write(step: Let | For | While | If | Effect) -> Any:
     """How a statement writes into an array, where no line of the user's asks for it."""
     if isinstance(step, Let) and (step.origin is None or step.origin.generated) and isinstance(step.value, Apply) and \
             isinstance(step.value.args[0] if step.value.args else None, Var):

@@ -6,7 +6,9 @@ import inspect
 import keyword
 import operator
 import types
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -384,7 +386,7 @@ class Derive(Closures):
 @dataclass(eq=False)
 class CustomFunction(Function):
     """A callee with a derivative of its own; `tree` holds its arguments in terms of its parameters."""
-    rule: object = None
+    rule: Any = None
     tree: list | None = None
     fixed: frozenset = frozenset()      # parameters that the rule gives no adjoint for
     like: object = None                 # the result of the function itself
@@ -419,7 +421,7 @@ def _as_given(value):
     return value
 
 
-def _parameters(variables):
+def _parameters(variables: Iterable[Var]) -> list[Param]:
     """Parameters with names of their own."""
     out, taken = [], set()
     for v in variables:
@@ -432,7 +434,7 @@ def _parameters(variables):
     return out
 
 
-def _leaves(node):
+def _leaves(node: Any) -> Iterator:
     if isinstance(node, Pack):
         for i in node.items:
             yield from _leaves(i)
@@ -452,7 +454,7 @@ def _leaves_like(like, node, refusal):
         yield from _leaves_like(item, node.items[node.keys.index(like.keys[k]) if like.keys else k], refusal)
 
 
-def may_fit(given, own):
+def may_fit(given: Any, own: Any) -> bool:
     """Whether an operand may have the shape of another: a literal number, 0.0, and None stand for zeros of any."""
     if isinstance(given, Const) and not isinstance(given.value, np.ndarray):
         return True
@@ -461,7 +463,7 @@ def may_fit(given, own):
         all(map(unify, given.dims, own.dims))
 
 
-def refilled(node, leaves):
+def refilled(node: Any, leaves: Iterator) -> Any:
     if isinstance(node, Pack):
         return Pack(node.kind, tuple(refilled(i, leaves) for i in node.items), node.keys, node.cls)
     return next(leaves)
@@ -473,7 +475,7 @@ def _alike(given, fact):
     return not isinstance(fact, Array) or not isinstance(given, Array) or given.kind == fact.kind
 
 
-def _label(base):
+def _label(base: Any) -> str:
     if isinstance(base, FunctionValue):
         return base.source.name
     if isinstance(base, (Section, Derived)):

@@ -6,6 +6,7 @@ import functools
 import inspect
 import sys
 import types
+from typing import Any
 
 import numpy as np
 
@@ -32,7 +33,7 @@ class Unfit(Exception):
         self.advice = advice
 
 
-def is_array(value):
+def is_array(value: Any) -> bool:
     """Whether a value means what arrays mean: other classes of NumPy's and of others have operators of their own."""
     return type(value) in (np.ndarray, np.memmap)
 
@@ -45,7 +46,7 @@ def dtype_within(array):
 AS_ARRAY = "Make it an array before the call, without what its class adds: np.asarray(x)."
 
 
-def no_array(fact):
+def no_array(fact: Any) -> Unfit:
     """What is raised where an array is needed, and this is none."""
     held = type(fact.value) if isinstance(fact, Opaque) else None
     becomes = hasattr(held, "__array__") or held in (memoryview, bytes, bytearray)
@@ -54,7 +55,7 @@ def no_array(fact):
                  "Make it one before the call: np.asarray(x)." if becomes else "")
 
 
-def fact_of(node):
+def fact_of(node: Any) -> Any:
     """The fact of an operand."""
     if isinstance(node, Var):
         return node.fact
@@ -65,7 +66,7 @@ def fact_of(node):
     return Opaque(node)
 
 
-def constant_fact(value):
+def constant_fact(value: Any) -> Array | Stream | Opaque:
     if type(value) is bool or isinstance(value, (float, complex)) and type(value) in (float, complex):
         return Array(type(value))
     if type(value) is int:
@@ -79,7 +80,7 @@ def constant_fact(value):
     return Opaque(value)
 
 
-def describe(value, label="x"):
+def describe(value: Any, label: str = "x") -> Array | Sequence | Stream | Opaque:
     """The fact of an example argument: what a signature holds."""
     if type(value) in (bool, float, complex):
         return Array(type(value))
@@ -107,7 +108,7 @@ def describe(value, label="x"):
 
 
 @functools.cache
-def unsaid(function):
+def unsaid(function: Any) -> set[str] | frozenset[str]:
     """The parameters of NumPy's for which None is not the same as nothing."""
     try:
         return {n for n, p in inspect.signature(function).parameters.items() if p.default is np._NoValue}
@@ -115,7 +116,7 @@ def unsaid(function):
         return frozenset()
 
 
-def is_of_a_library(value):
+def is_of_a_library(value: Any) -> bool:
     """Whether a module, or a class, is Python's or of a library, whose attributes stay what they are."""
     if not isinstance(value, (types.ModuleType, type)):
         return False

@@ -12,6 +12,7 @@ else:
     return -x
 """
 import ast
+from typing import Any
 
 import gast
 
@@ -33,7 +34,7 @@ class Exits:
         self.stops = self.returns = self.breaks = self.valued = False
 
 
-def said(name):
+def said(name: str) -> str:
     """A name as messages say it: what a loop is left with has none of the user's."""
     return "what is returned" if name.rstrip() == RETURNED and name != RETURNED else name
 
@@ -78,7 +79,7 @@ class Tried(gast.stmt):
         self.targets, self.fitted, self.guarded = targets, fitted, guarded
 
 
-def desugar(body, loop=None, depth=0):
+def desugar(body: list[gast.stmt], loop: Any = None, depth: int = 0) -> list[gast.stmt]:
     """A body in which every return ends its path; `loop` is told how it is left."""
     out = []
     for k, node in enumerate(body):
@@ -144,7 +145,7 @@ def desugar(body, loop=None, depth=0):
             out.append(new)
         elif isinstance(node, gast.Match):
             subject = f"subject{' ' * (depth + 1)}"
-            cases = []
+            cases: list = []
             for case in reversed(node.cases):
                 bound, guarded = _captures(case.pattern, node), case.guard is not None
                 test = _at(node, Matches(_name(subject, node), case.pattern, bound))

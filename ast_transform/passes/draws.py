@@ -20,6 +20,7 @@ import inspect
 import math
 import types
 from contextlib import contextmanager
+from typing import Any
 
 import gast
 import numpy as np
@@ -231,7 +232,7 @@ def _bound(cls, name, args, words):
     return {k: v for k, v in bound.arguments.items() if k != "self"}
 
 
-def arguments(value):
+def arguments(value: Apply) -> dict[str, Any]:
     """The operands of a draw by the names of its parameters, the generator left out."""
     owner, name = value.function.owner, value.function.name
     return _bound(owner or STATE, name, value.args[owner is not None:], dict(value.kwargs))
@@ -241,7 +242,7 @@ def takes_size(cls, name):
     return "size" in _parameters(cls, name)
 
 
-def parameters(bound):
+def parameters(bound: dict[str, Any]) -> dict[str, Any]:
     """The parameters of a distribution: what is no size and no option."""
     return {k: v for k, v in bound.items() if k != "size" and k not in LITERAL}
 
@@ -282,7 +283,7 @@ def _result_of(cls, name, dtype, array):
     return type(value) if type(value) in WEAK else value.dtype
 
 
-def result_fact(cls, name, bound):
+def result_fact(cls: type, name: str, bound: dict[str, Any]) -> Any:
     """The fact of what a draw gives."""
     if name == "seed":
         return Opaque(None)

@@ -18,6 +18,7 @@ f(x, k):
     return z
 """
 import operator
+from typing import Any
 
 from gradscribe.ast_transform.core.alias import aliased, may_give_a_cell, parts_of, updates
 from gradscribe.ast_transform.core.form import Apply, Const, Function, Let, Pack, Var, blocks, is_application, walk
@@ -48,7 +49,7 @@ def entries(function: Function) -> Function:
     return function
 
 
-def is_cell(step):
+def is_cell(step: Any) -> bool:
     """Whether a statement may make a view without axes of an array that has some."""
     fact = step.targets[0].fact if isinstance(step, Let) and len(step.targets) == 1 else None
     return isinstance(fact, Array) and not fact.dims and not fact.weak and isinstance(step.value, Apply) and bool(

@@ -29,6 +29,7 @@ from gradscribe.ast_transform.core.form import (
     Apply,
     Const,
     For,
+    Function,
     If,
     Let,
     Var,
@@ -40,7 +41,7 @@ from gradscribe.ast_transform.core.kinds import Array
 from gradscribe.runtime.matrices import factors
 
 
-def factored_once(function):
+def factored_once(function: Function) -> Function:
     """The function with factors of matrices that several statements, or the passes of a loop, solve with."""
     finder = Finder()
     finder.block(function.body, (), [p.value for p in function.params])
@@ -115,7 +116,7 @@ class Finder:
         self.uses.setdefault(matrix, []).append(Use(step, across, times, within, position))
 
 
-def is_real(v):
+def is_real(v: Any) -> bool:
     """A matrix or a vector of numbers that LAPACK takes as they are."""
     return isinstance(v, Var) and type(v.fact) is Array and v.fact.rank in (1, 2) and np.dtype(v.fact.dtype) in (
         np.float32, np.float64)
@@ -127,7 +128,7 @@ def by_factors(value):
     return record.options.get("by_factors") if record is not None else None
 
 
-def is_transposition(value):
+def is_transposition(value: Apply) -> bool:
     """Whether an operation exchanges the axes of a matrix, and no more."""
     record, matrix = record_of(value.function), np.empty((2, 3))
     if record is None or record.options.get("full_rank") != "moves" or value.args[0].fact.rank != 2 or not all(

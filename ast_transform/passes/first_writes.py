@@ -30,7 +30,7 @@ from gradscribe.ast_transform.passes.inner_writes import is_zeros
 from gradscribe.ast_transform.passes.simplify import drop_dead
 
 
-def first_writes(function):
+def first_writes(function: Function) -> Function:
     """The function with such sums as writes; the statements are changed."""
     if not any(own_write(step) is put_add for step in walk(function.body)):
         return function

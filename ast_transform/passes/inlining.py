@@ -2,6 +2,7 @@
 """Calls of functions written in Python: read in place of the call, or kept as functions of their own."""
 import ast
 from dataclasses import replace
+from typing import Any
 
 import gast
 
@@ -21,7 +22,7 @@ ENDLESS = (
 )
 
 
-def calls_itself(source):
+def calls_itself(source: Any) -> bool:
     """Whether the function's own name means it, where its source calls that."""
     name, function = source.tree.name if isinstance(source.tree, gast.FunctionDef) else None, source.function
     if function is None:

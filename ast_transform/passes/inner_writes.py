@@ -23,6 +23,7 @@ adjoint.  The sum is one write: `d = np.zeros_like(row); d[1] += t; dm[i] += d` 
 <BLANKLINE>
 """
 from collections import Counter
+from typing import Any
 
 from gradscribe.ast_transform.core.alias import aliased, parts_of, record_of
 from gradscribe.ast_transform.core.form import Apply, Let, Var, all_reads, blocks, operands
@@ -32,7 +33,7 @@ from gradscribe.ast_transform.passes.types import item
 from gradscribe.ast_transform.passes.views import index_of, is_number, is_slice, joined
 
 
-def inner_writes(body, result):
+def inner_writes(body: list, result: Any) -> list:
     """The body with such sums as writes into the array; the blocks are changed."""
     reads = Counter(v for s in body for v in all_reads(s))
     reads.update(operands(result))
@@ -86,7 +87,7 @@ def inner_writes(body, result):
     return body
 
 
-def is_zeros(value):
+def is_zeros(value: Apply) -> bool:
     """Whether an operation makes an array of zeros."""
     record = record_of(value.function)
     return record is not None and record.options.get("entries") == 0

@@ -17,6 +17,7 @@ an iterator that changes something when it is gone through
 
 import functools
 from collections.abc import Iterator
+from typing import Any
 
 import gast
 
@@ -32,7 +33,7 @@ IN_ORDER = (enumerate, zip, map)        # element k is made of elements k
 MAY_SHOW = (Walk, Var, Struct, Grown, Rows)
 
 
-def made_late(function):
+def made_late(function: Any) -> bool:
     """Whether a function gives an iterator, whose elements Python makes when they are asked for."""
     return function is iter or isinstance(function, type) and issubclass(function, Iterator)
 

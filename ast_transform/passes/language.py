@@ -5,9 +5,15 @@
 >>> "Yield" in REFUSED and "For" in ACCEPTED
 True
 """
+from typing import TYPE_CHECKING
+
 import gast
 
 from gradscribe.ast_transform.source.diagnose import LanguageError
+
+if TYPE_CHECKING:
+    from gradscribe.ast_transform.source.origin import Origin
+    from gradscribe.ast_transform.source.read import Source
 
 ACCEPTED = set("""
     FunctionDef Lambda arguments Return Assign AugAssign AnnAssign For While If Expr Pass Assert Raise Delete
@@ -38,7 +44,7 @@ REFUSED = {                         # node type -> (what it is, the way out)
 }
 
 
-def check(source, caller=None):
+def check(source: "Source", caller: "Origin | None" = None) -> None:
     """Raise LanguageError at the first node outside the language; the tree is left as it is."""
     root = source.tree
 

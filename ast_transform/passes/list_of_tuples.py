@@ -25,7 +25,9 @@ f(x):
     return t_1
 """
 import operator
+from collections.abc import Iterator
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -39,7 +41,7 @@ from gradscribe.ast_transform.source.diagnose import LanguageError
 UNZIP = "Take it apart first: a, b = zip(*rows); or keep several lists."
 
 
-def is_row(value):
+def is_row(value: Any) -> bool:
     """Whether a value is a tuple, of tuples perhaps: nothing in it can be replaced; or a list that nothing else shows.
     """
     return isinstance(value, Struct) and (
@@ -47,12 +49,12 @@ def is_row(value):
         value.kind == "list" and value.alone)
 
 
-def leaves_of(row):
+def leaves_of(row: Struct) -> list:
     """What stands in a tuple of tuples, from left to right."""
     return [leaf for item in row.items for leaf in (leaves_of(item) if is_row(item) else [item])]
 
 
-def filled(form, leaves):
+def filled(form: Struct, leaves: Iterator) -> Struct:
     """A tuple of the same form with other leaves; takes them from an iterator."""
     items = [filled(i, leaves) if is_row(i) else next(leaves) for i in form.items]
     return alike_row(form, items)

@@ -66,7 +66,7 @@ LIMIT = 26                          # nodes in a nested expression
 DEEP = 40                           # operations inside one another: Python reads 200 brackets, each may need a few
 
 
-def renest(function: Function, to_read=True) -> Function:
+def renest(function: Function, to_read: bool = True) -> Function:
     """The function, changed.  to_read: not for compiled code, where each value has its place to be computed in."""
     if to_read:
         function.body = _named_lengths(function)

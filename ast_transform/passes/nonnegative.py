@@ -11,6 +11,7 @@
 """
 import builtins
 import operator
+from typing import Any
 
 import numpy as np
 
@@ -79,7 +80,7 @@ class Naturals:
         return True
 
 
-def from_zero(source):
+def from_zero(source: Any) -> bool:
     """Whether a loop walks over a range that is known to begin at zero or above, and to go up, or to end there."""
     if not isinstance(source, Apply) or source.function is not range:
         return False

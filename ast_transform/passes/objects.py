@@ -443,16 +443,16 @@ def fields_of(cls, init=False):
     return [f for f in cls.__dataclass_fields__.values() if f._field_type in kinds]
 
 
-def _filled(cls, *args, **words):
+def _filled(cls: type, *args: Any, **words: Any) -> Any:
     """What a dataclass makes as its __init__."""
 
 
-def _same(function):
+def _same(function: Any) -> Any:
     """What functools.wraps(f) makes of a function, as far as its values go."""
     return function
 
 
-def _nothing(*args, **words):
+def _nothing(*args: Any, **words: Any) -> None:
     """object.__init__"""
 
 

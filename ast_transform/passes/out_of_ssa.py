@@ -24,6 +24,7 @@ import builtins
 import keyword
 import operator
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from gradscribe.ast_transform.core.alias import aliased, is_fresh, is_number, memory_of, reads, role, updates
@@ -72,7 +73,8 @@ class Naming:
         return self.names[var]
 
 
-def coalesce(function: Function, taken=(), indices_apart=False, words=False) -> Naming:
+def coalesce(function: Function, taken: Iterable[str] = (), indices_apart: bool = False,
+             words: bool = False) -> Naming:
     """indices_apart: no loop's index shares a name with what is read after the loop, which may be written out.
     words: temporaries are called by what they are.
     """
@@ -539,7 +541,7 @@ class _Graph:
         return (head - inners).union(entered, *(operands(c.init) for c in step.carries))
 
 
-def summed_up(step):
+def summed_up(step: Let) -> list[Var]:
     """The operands that a generated sum of arrays may be added up in: of its dtype and its lengths."""
     value, target = step.value, step.targets[0].fact
     if role(value) not in ("sum", "difference") or step.origin is None or \

@@ -20,7 +20,19 @@ mean_1 = pmean_done(dV_sent, 'i')
 """
 import numpy as np
 
-from gradscribe.ast_transform.core.form import TEMPORARY, Apply, Const, For, If, Let, Var, While, made, rebuilt
+from gradscribe.ast_transform.core.form import (
+    TEMPORARY,
+    Apply,
+    Const,
+    For,
+    Function,
+    If,
+    Let,
+    Var,
+    While,
+    made,
+    rebuilt,
+)
 from gradscribe.ast_transform.core.kinds import Array
 from gradscribe.ast_transform.core.operations import astype
 from gradscribe.ast_transform.passes.collectives import HALVES, is_collective
@@ -28,13 +40,13 @@ from gradscribe.ast_transform.passes.collectives import HALVES, is_collective
 NARROW = {np.dtype(np.float64): np.dtype(np.float32), np.dtype(np.complex128): np.dtype(np.complex64)}
 
 
-def overlapped(function):
+def overlapped(function: Function) -> Function:
     """The function with sums in two halves."""
     function.body = _rewritten(function.body, _halves)
     return function
 
 
-def compressed(function):
+def compressed(function: Function) -> Function:
     """The function with sums and means of double precision that travel in single precision."""
     function.body = _rewritten(function.body, _narrow)
     return function

@@ -13,6 +13,8 @@ length of the result is certain where all answers are explained by the same leng
 """
 import itertools
 import warnings
+from collections.abc import Iterable
+from typing import Any
 
 import numpy as np
 
@@ -426,7 +428,7 @@ def _only_entries(node):
     return node.like(Array(node.fact.dtype, node.fact.dims)) if whole else node
 
 
-def probe(function, args, kwargs=()):
+def probe(function: Any, args: Any, kwargs: Iterable[tuple[str, Any]] = ()) -> Any:
     """What the function says; asked again once lengths were made one."""
     if function in RULES:
         options = RULES[function].options

@@ -32,7 +32,18 @@ import operator
 import numpy as np
 
 from gradscribe.ast_transform.core.alias import parts_of, updates
-from gradscribe.ast_transform.core.form import TEMPORARY, Apply, Const, Let, Var, all_reads, operands, rebuilt, walk
+from gradscribe.ast_transform.core.form import (
+    TEMPORARY,
+    Apply,
+    Const,
+    Function,
+    Let,
+    Var,
+    all_reads,
+    operands,
+    rebuilt,
+    walk,
+)
 from gradscribe.ast_transform.core.kinds import Array
 from gradscribe.ast_transform.passes import types
 from gradscribe.ast_transform.passes.described import Unfit
@@ -58,7 +69,7 @@ def generated(function):
     return made, once
 
 
-def divided_once(function):
+def divided_once(function: Function) -> list:
     """The body of a function with `(a / q) * p` for `a * (p / q)` where a / q stands in the same block."""
     made, once = generated(function)
 
@@ -93,7 +104,7 @@ def _same_dtype(shared, factor, product):
         return False
 
 
-def numbers_to_rows(function):
+def numbers_to_rows(function: Function) -> list:
     """The body of a function with `(2 * w)[:, None] * x` for `w[:, None] * (2 * x)`: a number is multiplied by the
     smaller array, where it may meet others.
 
@@ -139,7 +150,7 @@ def _adds_axes(index):
         p.value is None for p in parts)
 
 
-def rows_first(function):
+def rows_first(function: Function) -> list:
     """The body of a function with such sums taken before the products."""
     made, once = generated(function)
 

@@ -18,6 +18,7 @@ f(s, rng):
     return y
 """
 import operator
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -28,6 +29,9 @@ from gradscribe.ast_transform.passes.described import fact_of
 from gradscribe.ast_transform.passes.draws import LITERAL, STATE, arguments, result_fact
 from gradscribe.ast_transform.source.diagnose import RuleError
 
+if TYPE_CHECKING:
+    from gradscribe.ast_transform.passes.specialise import Specialiser
+
 LOCATED = {"normal": ("loc", "scale", "standard_normal"), "laplace": ("loc", "scale", "laplace"),
            "logistic": ("loc", "scale", "logistic"), "gumbel": ("loc", "scale", "gumbel"),
            "lognormal": ("mean", "sigma", "standard_normal"), "exponential": (None, "scale", "standard_exponential"),
@@ -35,7 +39,7 @@ LOCATED = {"normal": ("loc", "scale", "standard_normal"), "laplace": ("loc", "sc
 DEFAULTS = {"loc": 0.0, "mean": 0.0, "scale": 1.0, "sigma": 1.0, "low": 0.0, "high": 1.0}
 
 
-def reparametrised(reader, body, active):
+def reparametrised(reader: "Specialiser", body: list, active: set[Var]) -> list:
     """A block whose draws have no active parameters; their results depend on these by arithmetic."""
     if not any(v in active for v in _given(body)):
         return body

@@ -3,24 +3,30 @@
 import ast
 import functools
 import operator
+from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
 
 import gast
 import numpy as np
 
 from gradscribe.ast_transform.core.form import Apply, Const, Let, Pack, operands, substituted
 from gradscribe.ast_transform.core.kinds import Array
-from gradscribe.ast_transform.core.rule import signature_of
+from gradscribe.ast_transform.core.rule import Rule, signature_of
 from gradscribe.ast_transform.passes.activity import rule_of
 from gradscribe.ast_transform.passes.anf import spelled
 from gradscribe.ast_transform.passes.values import Struct
 from gradscribe.ast_transform.source.read import read
 
+if TYPE_CHECKING:
+    from gradscribe.ast_transform.passes.anf import Builder
+    from gradscribe.ast_transform.passes.specialise import Specialiser
+
 GROWING = {operator.mul, operator.pow, np.square}      # what takes whole numbers of 64 bits beyond them
 
 
 @contextmanager
-def derivative_of(build, rule, name):
+def derivative_of(build: "Builder", rule: Rule, name: str) -> Iterator[None]:
     """What is built meanwhile is there because of a part of a rule, for who asks what made a line."""
     before = build.origin
     if before is not None:
@@ -42,7 +48,7 @@ def words_of(rule, name):
     return f"{text} = {ast.unparse(gast.gast_to_ast(body[0].value))}"
 
 
-def read_derivative(reader, rule, name, given):
+def read_derivative(reader: "Specialiser", rule: Rule, name: str, given: dict[str, Any]) -> Any:
     """The same for a part that gives a derivative, which no whole number may overflow: such operands are made wider.
 
     NumPy computes np.arctan2(k, x) with k as a float, but the k * k in its derivative with 8 bits if k has them.
@@ -104,7 +110,7 @@ def _replaced(value, env):
     return substituted(value, env)
 
 
-def read_part(reader, rule, name, given):
+def read_part(reader: "Specialiser", rule: Rule, name: str, given: dict[str, Any]) -> Any:
     """The value that a part of a rule gives; `given` holds values by parameter name."""
     part = rule.parts[name]
     args, words = [], {}

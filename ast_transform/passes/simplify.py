@@ -20,6 +20,7 @@ grad_f(x):
     return dx
 """
 import operator
+from typing import Any
 
 from gradscribe.ast_transform.core.alias import (
     is_number,
@@ -77,7 +78,7 @@ from gradscribe.ast_transform.passes.products import divided_once, numbers_to_ro
 from gradscribe.ast_transform.passes.words import says
 
 
-def simplify(function: Function, numbers=True) -> Function:
+def simplify(function: Function, numbers: bool = True) -> Function:
     """A function that computes the same with less; the function given is changed.
 
     numbers: whether numbers of the user's lines are taken out of loops
@@ -111,7 +112,7 @@ def simplify(function: Function, numbers=True) -> Function:
 
 # --- dead statements --------------------------------------------------------------------------------------------------
 
-def drop_dead(body, *results, again=False):
+def drop_dead(body: list, *results: Any, again: bool = False) -> list:
     """Without what neither the results, nor an effect, nor a draw needs; again: what was told is not told again, nor
     drawn where the result does not need it.
     """
@@ -284,7 +285,7 @@ def _name_after(kept, gone):
         kept.hint, kept.kind = gone.hint, gone.kind
 
 
-def key_of(value):
+def key_of(value: Any) -> tuple | None:
     """What two operations share that compute one value; None of what may give another each time."""
     if not isinstance(value, Apply) or not repeatable(value):
         return None
@@ -321,7 +322,7 @@ def _operand_key(node):
 
 # --- lengths ----------------------------------------------------------------------------------------------------------
 
-def ask_entered(body):
+def ask_entered(body: list) -> None:
     """Lengths that no pass of a loop changes are asked of what the loop is entered with, and so before it."""
     carried = {v: c for s in walk(body) if isinstance(s, (For, While)) for c in s.carries
                for v in (c.inner, c.outer) if isinstance(c.init, Var) and isinstance(c.next, Var)}
@@ -337,7 +338,7 @@ def ask_entered(body):
             step.value = Apply(shape_of, (asked, axis))
 
 
-def ask_latest(function):
+def ask_latest(function: Function) -> Function:
     """Lengths are asked of what an array has become, not of what it was: that would have to be copied to be kept."""
     if not any(isinstance(s, Let) and isinstance(s.value, Apply) and s.value.function is shape_of
                for s in walk(function.body)):
@@ -434,13 +435,14 @@ def _has_axes(fact):
 
 # --- invariant statements ---------------------------------------------------------------------------------------------
 
-def hoist(body, transposes=True, numbers=True):
+def hoist(body: list, transposes: bool = True, numbers: bool = True) -> list:
     """What a loop computes anew each time, from values it does not change, stands before the loop.
 
     A number that stands there already is not computed twice.  transposes: before reverse mode they stay where they
     are, so that each pass adds to the adjoint of the matrix itself.  numbers: in source that is read, the user's lines
     keep what is a number: it would need a name.
     """
+    known: dict[Any, Var]
     out, known = [], {}
     for step in body:
         step = rebuilt(step, {}, lambda block: hoist(block, transposes, numbers))
@@ -448,6 +450,7 @@ def hoist(body, transposes=True, numbers=True):
             known.setdefault(key_of(step.value), step.targets[0])
         if isinstance(step, (For, While)):
             inside = set(all_made([step])) - {c.outer for c in step.carries}
+            env: dict[Var, Any]
             kept, env = [], {}
             for inner in step.body:
                 if isinstance(inner, Let) and _movable(inner) and not inside & set(operands(inner.value)) and (
@@ -484,14 +487,14 @@ def _makes_a_number(step):
     return len(step.targets) == 1 and is_number(step.targets[0])
 
 
-def parts_first(body):
+def parts_first(body: list) -> list:
     """What a loop reads of containers from outside is read before it: their adjoints are no sums of the loop's."""
     out = []
     for step in body:
         step = rebuilt(step, {}, parts_first)
         if isinstance(step, (For, While)):
             inside = set(all_made([step])) - {c.outer for c in step.carries}
-            lifted = []
+            lifted: list = []
             for block in blocks(step):
                 _lift(block, inside, lifted)
             out += lifted

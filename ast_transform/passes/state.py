@@ -8,6 +8,7 @@ ends; compiled code gets them as arguments and gives them as results.
 """
 import inspect
 import types
+from collections.abc import Iterable
 
 import gast
 import numpy as np
@@ -24,7 +25,7 @@ APPENDED = "append "            # what stands for an attribute where a list is a
 SIDE_EFFECT = "side effect, once a call"
 
 
-def acts_once(statements, what):
+def acts_once(statements: Iterable, what: str) -> None:
     """A transformation that evaluates its function more than once takes one that leaves all outside it as it is."""
     acts = next((s for s in walk(statements) if isinstance(s, Effect) and s.note is SIDE_EFFECT), None)
     if acts is not None:

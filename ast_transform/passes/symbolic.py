@@ -1,18 +1,23 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a rule with symbolic zeros is given: which arguments are differentiated, and zeros that are known to be zero."""
 import numbers
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gradscribe.ast_transform.core.form import Const, Var
+from gradscribe.ast_transform.core.form import Const, Let, Var
 from gradscribe.ast_transform.core.kinds import Array
 from gradscribe.ast_transform.passes.described import fact_of
 from gradscribe.ast_transform.passes.values import Struct
 from gradscribe.ast_transform.source.diagnose import KindError
 from gradscribe.runtime.derivatives import CustomVJPPrimal, SymbolicZero
 
+if TYPE_CHECKING:
+    from gradscribe.ast_transform.passes.derive import CustomFunction
+    from gradscribe.ast_transform.passes.specialise import Specialiser
 
-def is_array(value):
+
+def is_array(value: Any) -> bool:
     return isinstance(value, Var) and isinstance(value.fact, Array) or isinstance(value, Const) and isinstance(
         value.value, (numbers.Number, np.ndarray, np.generic))
 
@@ -25,7 +30,7 @@ def each_array(reader, value, change):
     return change(value) if is_array(value) else value
 
 
-def zero_of(reader, value):
+def zero_of(reader: "Specialiser", value: Any) -> Struct:
     """A symbolic zero of the shape and dtype of an operand."""
     fact = fact_of(value)
     lengths = [d.normal() for d in fact.dims]
@@ -33,13 +38,13 @@ def zero_of(reader, value):
     return Struct("record", [Struct("tuple", shape), Const(np.dtype(fact.dtype))], ("shape", "dtype"), SymbolicZero)
 
 
-def told(reader, value, active):
+def told(reader: "Specialiser", value: Any, active: set[Var]) -> Any:
     """An argument whose arrays say whether their adjoints are asked for."""
     return each_array(reader, value, lambda v: Struct(
         "record", [v, Const(v in active)], ("value", "perturbed"), CustomVJPPrimal))
 
 
-def pair_of(reader, rule, callee, args, step):
+def pair_of(reader: "Specialiser", rule: Any, callee: "CustomFunction", args: list, step: Let) -> list:
     """(value, tangent), as a rule for forward mode gives them."""
     pair = reader.settle(reader.enter(rule.rule, args, {}))
     if not isinstance(pair, Struct) or pair.kind not in ("tuple", "list") or len(pair.items) != 2:
@@ -48,11 +53,11 @@ def pair_of(reader, rule, callee, args, step):
     return pair.items
 
 
-def is_zero(value):
+def is_zero(value: Any) -> bool:
     return isinstance(value, Struct) and value.cls is SymbolicZero
 
 
-def without_zeros(reader, value, zero=0.0):
+def without_zeros(reader: "Specialiser", value: Any, zero: Any = 0.0) -> Any:
     """What a rule gives, with numbers in the place of symbolic zeros."""
     value = reader.settle(value)
     if is_zero(value):

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Names that statements of the user's tree give a value to."""
 from collections import Counter
+from collections.abc import Iterable
+from typing import Any
 
 import gast
 
@@ -11,7 +13,7 @@ from gradscribe.ast_transform.source.trees import nodes
 COMPREHENSIONS = (gast.ListComp, gast.GeneratorExp, gast.DictComp)
 
 
-def name_after(target, value, own):
+def name_after(target: gast.AST, value: Any, own: set[Var]) -> None:
     """What a loop walks over is known by the names that the target gives it."""
     if isinstance(target, (gast.Tuple, gast.List)) and isinstance(value, Struct) and \
             len(value.items) == len(target.elts):
@@ -22,14 +24,14 @@ def name_after(target, value, own):
                 name_after(t, v, own)
 
 
-def spoken(name):
+def spoken(name: str) -> str:
     """A name as the emitted code says it: one that the reader has made has a dot, or spaces at its end."""
     return name.partition(".")[0].strip()
 
 
-def assigned(body, bare=False):
+def assigned(body: Iterable[gast.AST], bare: bool = False) -> dict[str, None]:
     """Names that statements give a value to, in order."""
-    found = {}
+    found: dict[str, None] = {}
     for top in body:
         for node in _own(top):
             if isinstance(node, gast.Name) and isinstance(node.ctx, gast.Store):
@@ -65,7 +67,7 @@ def _put_own(node, found):
                     _put_own(child, found)
 
 
-def assigned_plainly(body):
+def assigned_plainly(body: list[gast.AST]) -> set[str]:
     """Names given a value otherwise than by an augmented assignment."""
     plain = assigned([n for n in body])
     names = [n.target for top in body for n in _own(top) if isinstance(n, gast.AugAssign)]
@@ -73,13 +75,13 @@ def assigned_plainly(body):
     return {n.id for n in stores if not any(n is t for t in names)} & set(plain)
 
 
-def augmented(body):
+def augmented(body: Iterable[gast.AST]) -> dict[str, None]:
     return dict.fromkeys(n.target.id for top in body for n in _own(top)
                          if isinstance(n, gast.AugAssign) and isinstance(n.target, gast.Name))
 
 
 
-def makes_longer(node):
+def makes_longer(node: gast.AST) -> str | None:
     """The name in items = items + [...]; None for another statement."""
     if not isinstance(node, gast.Assign) or len(node.targets) > 1 or not isinstance(node.value, gast.BinOp):
         return None
@@ -88,13 +90,13 @@ def makes_longer(node):
     return name if longer and name is not None and getattr(value.left, "id", None) == name else None
 
 
-def only_made_longer(body):
+def only_made_longer(body: list[gast.AST]) -> set[str]:
     """Names that statements give a value to by items = items + [...] only."""
     longer = [n.targets[0] for top in body for n in _own(top) if makes_longer(n)]
     stores = [n for top in body for n in _own(top) if isinstance(n, gast.Name) and isinstance(n.ctx, gast.Store)]
     return {n.id for n in longer} - {n.id for n in stores if not any(n is t for t in longer)}
 
 
-def loaded(tree):
+def loaded(tree: gast.AST) -> Counter[str]:
     """How often each name is read in a tree."""
     return Counter(n.id for n in nodes(tree) if isinstance(n, gast.Name) and isinstance(n.ctx, gast.Load))

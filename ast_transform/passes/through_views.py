@@ -34,6 +34,7 @@ f(a):
     return sum_a
 """
 import operator
+from typing import Any
 
 import numpy as np
 
@@ -44,6 +45,7 @@ from gradscribe.ast_transform.core.form import (
     Apply,
     Const,
     For,
+    Function,
     If,
     Let,
     Slice,
@@ -64,7 +66,7 @@ from gradscribe.ast_transform.passes.values import as_python
 from gradscribe.ast_transform.passes.views import index_of, is_number, is_slice, is_whole
 
 
-def through_views(function):
+def through_views(function: Function) -> Function:
     """The function, whose writes into parts of views are writes into what the views show."""
     each = ThroughViews(function)
     each.visit(function.body, (), each.write)
@@ -84,7 +86,7 @@ class Here(Side):
         return super().value(node)
 
 
-def operation_of(maker, v):
+def operation_of(maker: dict[Var, Any], v: Var) -> Any:
     """The operation that gives a value, by whatever names it goes; None for other values.
 
     maker: the statement that sets a value
@@ -319,7 +321,7 @@ def is_part(value):
         isinstance(value.args[0], Var)
 
 
-def axes_of_view(value):
+def axes_of_view(value: Any) -> tuple | None:
     """The axes of an array in the order in which a view of all of it has them: (1, 0) of x.T; None of other values."""
     if not isinstance(value, Apply) or memory_of(value) is not VIEW or not isinstance(fact_of(value.args[0]), Array):
         return None

@@ -19,13 +19,14 @@ Source: G. H. Golub and C. F. Van Loan, Matrix Computations (2013), 3.1.
 import numpy as np
 
 from gradscribe.ast_transform.core.alias import record_of
-from gradscribe.ast_transform.core.form import Apply, Const, Let, Var, walk
+from gradscribe.ast_transform.core.form import Apply, Const, Function, Let, Var, walk
 from gradscribe.ast_transform.core.kinds import Array
 from gradscribe.ast_transform.passes.factorisations import is_real, is_transposition
 
 
-def by_substitution(function):
+def by_substitution(function: Function) -> Function:
     """The function with substitution where a matrix is triangular, as the records say.  Values have one definition."""
+    known: dict[Var, str]
     known, turned = {}, {}              # {value: the triangle that is not 0}, {transpose: of what}
     for step in walk(function.body):
         if not isinstance(step, Let) or not isinstance(step.value, Apply) or not step.value.args:

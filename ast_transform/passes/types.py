@@ -7,6 +7,8 @@ itself (probing.py).
 import contextlib
 import operator
 import warnings
+from collections.abc import Callable, Iterable
+from typing import Any
 
 import numpy as np
 
@@ -27,14 +29,14 @@ from gradscribe.ast_transform.core.kinds import (
 from gradscribe.ast_transform.core.kinds import broadcast as meet
 from gradscribe.ast_transform.core.memory import UNKNOWN, Undecided
 from gradscribe.ast_transform.core.operations import shape_of
-from gradscribe.ast_transform.core.rule import RULES
+from gradscribe.ast_transform.core.rule import RULES, Rule
 from gradscribe.ast_transform.passes.described import Unfit, fact_of, no_array
 from gradscribe.ast_transform.passes.probing import _cache, probe
 from gradscribe.ast_transform.rules.lengths import NUMBERS
 
 # --- broadcasting -----------------------------------------------------------------------------------------------------
 
-def broadcast(shapes):
+def broadcast(shapes: list[tuple]) -> tuple[Length, ...]:
     """The dims of operands that meet."""
     try:
         return meet(shapes)
@@ -42,7 +44,7 @@ def broadcast(shapes):
         raise Unfit(str(error)) from None
 
 
-def equal_lengths(rule, operands):
+def equal_lengths(rule: Rule, operands: dict[str, Any]) -> None:
     """What the record says of lengths, of operands by name: which are one, which tuples of them broadcast."""
     try:
         found = list(rule.options["lengths"](**{k: _seen(v) for k, v in operands.items()}))
@@ -70,7 +72,7 @@ def _seen(node):
 
 # --- the answer of a function -----------------------------------------------------------------------------------------
 
-def infer(function, args, kwargs=()):
+def infer(function: Any, args: Any, kwargs: Iterable[tuple[str, Any]] = ()) -> Any:
     """The fact of function(*args, **kwargs); a tuple of facts where it returns several results."""
     rule = _rule(function)
     if (rule is not None and (rule.kind == "elementwise" or rule.options.get("elementwise"))) or \
@@ -239,7 +241,7 @@ def _counted(function, facts):
 
 # --- reading elements -------------------------------------------------------------------------------------------------
 
-def item(fact, index):
+def item(fact: Any, index: Any) -> Any:
     """The fact of x[index]; the index is an operand."""
     if isinstance(fact, Stack):
         return fact.element
@@ -259,6 +261,7 @@ def item(fact, index):
         parts.append(Const(Ellipsis))
         at = len(parts) - 1
     parts[at:at + 1] = [Const(slice(None))] * (fact.rank - used)
+    gathers: list[tuple]
     dims, source, gathers, place, apart = [], list(fact.dims), [], None, False
     for p in parts:
         if isinstance(p, Const) and p.value is None:
@@ -309,7 +312,7 @@ def _axes_used(part):
     return f.rank if isinstance(f, Array) and f.kind == "b" else 1
 
 
-def sliced(length, part, known=None):
+def sliced(length: Length, part: Any, known: Length | None = None) -> Length:
     """The length of x[start:stop:step] as far as it is certain.
 
     known: the length that it has by another proof; it is that of this slice from now on
@@ -357,7 +360,7 @@ def between(length, part, known=None):
     return known if symbol is None else symbol.slices.setdefault((length, *ends), known)
 
 
-def static_key(index):
+def static_key(index: Any) -> Any:
     """A literal index as a Python value."""
     if isinstance(index, Const):
         return index.value
@@ -370,7 +373,7 @@ def infer_apply(value: Apply):
     return infer(value.function, value.args, value.kwargs)
 
 
-def nested(node, fact=None):
+def nested(node: Any, fact: Callable[[Any], Any] | None = None) -> Any:
     """The fact of an expression that no variable holds; `fact`: what gives those of the expressions in it."""
     fact = fact or nested
     if isinstance(node, Pack):
@@ -385,7 +388,7 @@ def nested(node, fact=None):
     return infer(node.function, args, words)
 
 
-def stand_in(node, fact):
+def stand_in(node: Any, fact: Callable[[Any], Any]) -> Any:
     """An operand with a variable in the place of each expression."""
     if isinstance(node, Apply):
         return Var("t", fact(node))

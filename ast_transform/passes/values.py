@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a name of the user's function may hold while it is read: operands, containers, functions."""
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -163,7 +164,7 @@ class Endless:
     loops: Any
 
 
-def held_by(value):
+def held_by(value: Any) -> list:
     """What a method, a view, a function with some arguments given, or one with defaults holds on to."""
     if isinstance(value, (Method, View)):
         return [value.value]
@@ -178,7 +179,7 @@ def held_by(value):
     return [value.base] if isinstance(value, Derived) else []
 
 
-def holding(value, parts):
+def holding(value: Any, parts: list) -> Any:
     """A value like this one that holds other parts."""
     if all(a is b for a, b in zip(held_by(value), parts)):
         return value
@@ -197,14 +198,14 @@ def holding(value, parts):
     return replace(value, base=parts[0])
 
 
-def hold(value, k, part):
+def hold(value: Any, k: int, part: Any) -> None:
     """Make a part of what a value holds another one."""
     changed = holding(value, [part if j == k else v for j, v in enumerate(held_by(value))])
     for name in value.__slots__:
         setattr(value, name, getattr(changed, name))
 
 
-def alike(a, b):
+def alike(a: Any, b: Any) -> bool:
     """Whether two values differ in what they hold, at most."""
     if type(a) is not type(b) or len(held_by(a)) != len(held_by(b)):
         return False
@@ -281,7 +282,7 @@ class Known:
         return all(self.dims[k].demand(1) for k in axes)
 
 
-def known(node):
+def known(node: Any) -> Any:
     """The view of an operand for a static helper."""
     if isinstance(node, Const):
         return node.value
@@ -306,7 +307,7 @@ def _dtype(fact):
     return np.dtype(fact.dtype)
 
 
-def as_value(value):
+def as_value(value: Any) -> Struct | Const:
     """A Python value known when transforming, as a value of the reader."""
     if isinstance(value, tuple) and not hasattr(value, "_fields"):
         return Struct("tuple", [as_value(v) for v in value])
@@ -315,7 +316,7 @@ def as_value(value):
     return Const(value)
 
 
-def as_python(node):
+def as_python(node: Any) -> Any:
     """The Python value of a value known when transforming; raises ValueError if it is not known."""
     if isinstance(node, Const):
         return node.value
@@ -335,12 +336,12 @@ class Pullback:
         self.__name__ = "pullback"
 
 
-def is_function(value):
+def is_function(value: Any) -> bool:
     """Whether a value is a function that reads variables of another."""
     return isinstance(value, (FunctionValue, Bound, Derived, Converted)) or isinstance(value, Method)
 
 
-def variables_in(value):
+def variables_in(value: Any) -> Iterator[Var]:
     """The variables of a value of the reader."""
     if isinstance(value, Struct):
         for item in value.items:
@@ -349,6 +350,6 @@ def variables_in(value):
         yield value
 
 
-def with_keys(value, words):
+def with_keys(value: Any, words: str) -> str:
     """A container in words, a dict by its keys."""
     return f"a dict of {', '.join(map(repr, value.keys))}" if getattr(value, "kind", None) == "dict" else words

@@ -17,6 +17,7 @@ Traceback (most recent call last):
 gradscribe.ast_transform.passes.check.Broken: the text of f reads ... where its name a ...
 """
 import os
+from typing import TYPE_CHECKING
 
 import numpy as np  # noqa: F401  (the example above)
 
@@ -38,13 +39,16 @@ from gradscribe.ast_transform.core.memory import HOLDS
 from gradscribe.ast_transform.core.operations import as_list
 from gradscribe.ast_transform.passes.check import Broken
 
+if TYPE_CHECKING:
+    from gradscribe.ast_transform.passes.out_of_ssa import Naming
+
 CALLER = "", "what the caller holds"
 TWICE = "held more than once, perhaps"     # by a container: with the kind of what it holds
 ANY = "any kind"
 NOTHING: frozenset = frozenset()
 
 
-def verified(function: Function, naming):
+def verified(function: Function, naming: "Naming") -> "Naming":
     """The names of a text that was checked; GRADSCRIBE_VERIFY=0 leaves the check out, a twentieth of the time."""
     if os.environ.get("GRADSCRIBE_VERIFY") != "0":
         verify(function, naming)

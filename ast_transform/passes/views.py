@@ -8,12 +8,13 @@ one of its own here, and a write into it, or into what it was made from, leaves 
 import inspect
 import operator
 import types
+from collections.abc import Iterable
 from typing import Any
 
 from gradscribe.ast_transform.core import alias
 from gradscribe.ast_transform.core.alias import aliased, memory_of, parts_of, updates, viewed
 from gradscribe.ast_transform.core.form import Apply, Const, Pack, Slice, Var, is_application, operands, substituted
-from gradscribe.ast_transform.core.kinds import Array
+from gradscribe.ast_transform.core.kinds import Array, Length
 from gradscribe.ast_transform.core.memory import ALIASES, CONTIGUOUS, FRESH, HOLDS, LOCKED, PART, VIEW
 from gradscribe.ast_transform.core.operations import put, put_add
 from gradscribe.ast_transform.core.rule import RULES
@@ -263,20 +264,20 @@ class Views:
         return new
 
 
-def gathers(index):
+def gathers(index: Any) -> bool:
     """An index with an array in it: what it reads is a copy."""
     return alias.gathers(alias.told(index))
 
 
-def is_array(value):
+def is_array(value: Any) -> bool:
     return isinstance(value, Var) and isinstance(value.fact, Array) and bool(value.fact.dims)
 
 
-def is_slice(p):
+def is_slice(p: Any) -> bool:
     return isinstance(p, Slice) or isinstance(p, Const) and isinstance(p.value, slice)
 
 
-def is_number(part):
+def is_number(part: Any) -> bool:
     """Whether a part of an index is a whole number: it takes its axis away."""
     if isinstance(part, Const) and isinstance(part.value, (slice, bool)) or not isinstance(part, (Var, Const)):
         return False
@@ -284,22 +285,23 @@ def is_number(part):
     return isinstance(fact, Array) and not fact.dims and fact.kind in "iu"
 
 
-def is_whole(part):
+def is_whole(part: Any) -> bool:
     """Whether a part of an index is `:`, an axis as it is."""
     return isinstance(part, Const) and isinstance(part.value, slice) and part.value == slice(None)
 
 
-def is_turned(index):
+def is_turned(index: Any) -> bool:
     """Whether an index has every entry of an array once and turns axes round: it is its own inverse."""
     return all(isinstance(p, Const) and isinstance(p.value, slice) and p.value in (slice(None), slice(None, None, -1))
                for p in parts_of(index))
 
 
-def axes_undone(index, dims):
+def axes_undone(index: Any, dims: Iterable[Length]) -> tuple | None:
     """The index that undoes one which only adds axes of length one, x[:, None], or takes them away, x[:, 0].
 
     None for any other index.  What is left of the index's axes at the end stays as it is.
     """
+    undone: list
     undone, lengths = [], iter(dims)
     for p in parts_of(index):
         if isinstance(p, Const) and p.value is None:
@@ -318,7 +320,7 @@ def axes_undone(index, dims):
     return tuple(undone)
 
 
-def joined(outer, inner):
+def joined(outer: list, inner: Iterable) -> list | None:
     """The parts of one index for an index into what another one shows; None if they do not join.
 
     x[i][k] is x[i, k], and x[:, i][k] is x[k, i].
@@ -331,7 +333,7 @@ def joined(outer, inner):
     return [*(next(inner, p) if is_whole(p) else p for p in outer), *inner]
 
 
-def index_of(parts):
+def index_of(parts: list) -> Any:
     """An index of these parts, as an operand."""
     if all(isinstance(p, Const) for p in parts):
         return Const(tuple(p.value for p in parts)) if len(parts) > 1 else parts[0]

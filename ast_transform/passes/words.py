@@ -11,6 +11,8 @@
 >>> word(Apply(operator.sub, (x, Const(1.0)))), word(Apply(operator.getitem, (x, i))), word(Apply(np.sin, (x,)))
 ('diff_x', 'x_i', None)
 """
+from typing import Any
+
 from gradscribe.ast_transform.core.alias import parts_of, reads, record_of
 from gradscribe.ast_transform.core.form import TEMPORARY, USER, Apply, Const, Var, operands
 
@@ -27,7 +29,7 @@ def says(hint: str) -> int:
     return 2 if not is_plain(hint) else hint in ("dz", "dt")
 
 
-def word(value, name_of=None, hint="", number=True):
+def word(value: Any, name_of: dict[Var, str] | None = None, hint: str = "", number: bool = True) -> str | None:
     """A name for what an operation gives; None where nothing says one.
 
     name_of: how values that have a name are printed; hint: the name that it would have;

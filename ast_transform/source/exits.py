@@ -5,7 +5,7 @@ import ast
 import gast
 
 
-def ends(body):
+def ends(body: list[gast.stmt]) -> bool:
     """No path leads past the end of the block."""
     if not body:
         return False
@@ -17,7 +17,7 @@ def ends(body):
         endless(last) and not any(map(breaks, last.body))
 
 
-def leaves(node, in_loop):
+def leaves(node: gast.AST, in_loop: bool) -> bool:
     """A return of this function, or a break or continue of this loop, stands inside."""
     if isinstance(node, gast.Return) or in_loop and isinstance(node, (gast.Break, gast.Continue)):
         return True
@@ -29,7 +29,7 @@ def leaves(node, in_loop):
     return any(leaves(n, in_loop) for n in ast.iter_child_nodes(node))
 
 
-def gives(node):
+def gives(node: gast.AST) -> bool:
     """A return with a value stands inside."""
     if isinstance(node, gast.Return):
         return node.value is not None and not (isinstance(node.value, gast.Constant) and node.value.value is None)
@@ -37,7 +37,7 @@ def gives(node):
         not isinstance(node, gast.FunctionDef) and any(map(gives, ast.iter_child_nodes(node)))
 
 
-def endless(loop):
+def endless(loop: gast.AST) -> bool:
     """while True, or another constant that is true."""
     return isinstance(loop, gast.While) and isinstance(loop.test, gast.Constant) and bool(loop.test.value)
 

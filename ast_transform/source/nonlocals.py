@@ -30,17 +30,17 @@ FUNCTIONS = gast.FunctionDef, gast.Lambda
 COMPREHENSIONS = gast.ListComp, gast.GeneratorExp, gast.DictComp, gast.SetComp
 
 
-def converted(tree):
+def converted(tree: gast.AST) -> gast.AST:
     """The tree with its boxes; a variable that is no function's inside it stays `nonlocal`."""
     return _Boxes().visit(tree) if any(isinstance(n, gast.Nonlocal) for n in nodes(tree)) else tree
 
 
-def is_box(node):
+def is_box(node: gast.AST) -> bool:
     """Whether an expression is the list that stands for a variable."""
     return isinstance(node, gast.Name) and is_name_of_box(node.id)
 
 
-def is_name_of_box(name):
+def is_name_of_box(name: str) -> bool:
     return name.endswith(" ")
 
 

@@ -12,6 +12,7 @@ import os
 import sys
 import types
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import gast
 import numpy as np
@@ -79,12 +80,12 @@ def _column(file, line, node):
     return column, end
 
 
-def parts_of(function):
+def parts_of(function: types.FunctionType) -> tuple:
     """What of a function may be replaced, as what reloads a module in a running session does."""
     return function.__code__, function.__defaults__, function.__kwdefaults__
 
 
-def unwrap(function):
+def unwrap(function: Any) -> Any:
     """A Numba function stands for its Python source."""
     while True:
         inner = getattr(function, "py_func", None) if not isinstance(function, functools.partial) else None
@@ -93,7 +94,7 @@ def unwrap(function):
         function = inner
 
 
-def defined(spelling, function, names, words):
+def defined(spelling: str, function: Any, names: list[str], words: list[str]) -> types.FunctionType:
     """A Python function whose text is one call of another, `spelling` being how its name is written."""
     root, label = spelling.partition(".")[0], spelling.rpartition(".")[2]
     if root not in ("np", "math", "scipy"):      # a name of its own, which the text's function does not take
@@ -105,7 +106,7 @@ def defined(spelling, function, names, words):
     return from_text(text, {root: module}, f"<gradscribe: {spelling}({call})>")
 
 
-def from_text(text, namespace, file):
+def from_text(text: str, namespace: dict[str, Any], file: str) -> types.FunctionType:
     """The first function of a text, whose source can be read like that of a file; each text has its own."""
     label = text.partition("def ")[2].partition("(")[0]
     linecache.cache[file] = (len(text), None, text.splitlines(True), file)
@@ -114,7 +115,7 @@ def from_text(text, namespace, file):
     return namespace[label]
 
 
-def from_tree(tree, source, namespace):
+def from_tree(tree: gast.AST, source: Source, namespace: dict[str, Any]) -> types.FunctionType:
     """A function of a tree that was made from another's, `source`: what is said of it has that one's places."""
     module = ast.Module([gast.gast_to_ast(tree)], [])
     space = {**source.scope.namespace, **{n: source.scope.lookup(n) for n in source.scope.cells}, **namespace}
@@ -124,7 +125,7 @@ def from_tree(tree, source, namespace):
     return function
 
 
-def read(function, caller=None) -> Source:
+def read(function: Any, caller: Origin | None = None) -> Source:
     """The tree of a function, or LanguageError if its source cannot be had; `caller` is the place of the call."""
     function = unwrap(function)
     if not inspect.isfunction(function):

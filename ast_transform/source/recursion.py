@@ -46,7 +46,7 @@ class _NotLinear(Exception):
     pass
 
 
-def as_loops(tree):
+def as_loops(tree: gast.AST) -> gast.FunctionDef | None:
     """The function without its recursion; None if it does more than call itself once on a path."""
     try:
         return _Loops(tree).function()

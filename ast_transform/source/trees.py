@@ -12,7 +12,7 @@ WITHOUT_NODES = frozenset("""ctx op ops id attr arg name kind type_comment level
 _fields: dict = {ast.Constant: ()}
 
 
-def nodes(tree) -> list:
+def nodes(tree: ast.AST) -> list:
     """A node and all nodes inside it, level by level."""
     found = [tree]
     for node in found:

@@ -44,7 +44,7 @@ class NoKernel(Exception):
         self.advice = advice
 
 
-def given_adjoint(x):
+def given_adjoint(x: np.ndarray) -> np.ndarray:
     """The array that a kernel is given for the adjoint of x: what is added to it comes on top of what it holds."""
     return np.array(x)
 

@@ -10,6 +10,7 @@
 
 Source: M. Haghighat, C. Polychronopoulos, Symbolic analysis for parallelizing compilers, 1996 (canonical forms).
 """
+from collections.abc import Container
 from typing import Any
 
 import gast
@@ -97,7 +98,7 @@ def is_place(name):
     return name in TOKENS and name.partition("_")[0] in ("thread", "block")
 
 
-def is_length(node, names) -> bool:
+def is_length(node: gast.AST, names: Container[str | None]) -> bool:
     """x.shape[0], x.size, len(x)"""
     if isinstance(node, gast.Subscript):
         node = node.value
@@ -107,7 +108,7 @@ def is_length(node, names) -> bool:
     return isinstance(node, gast.Attribute) and node.attr in ("size", "ndim") and root(node) in names
 
 
-def root(node):
+def root(node: gast.AST) -> str | None:
     """The name of what an entry, or an attribute, is of."""
     while isinstance(node, (gast.Subscript, gast.Attribute)):
         node = node.value

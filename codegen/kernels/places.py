@@ -172,5 +172,5 @@ def located(made, node):
     return made
 
 
-def unparsed(node):
+def unparsed(node: gast.AST) -> str:
     return ast.unparse(ast.fix_missing_locations(gast.gast_to_ast(copy.deepcopy(node))))

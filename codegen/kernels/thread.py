@@ -12,8 +12,9 @@ adjoint is the parts' adjoints in any order, as each only adds to what the other
 """
 import copy
 from collections import Counter
+from collections.abc import Callable, Container
 from types import FunctionType
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import gast
 import numpy as np
@@ -49,7 +50,8 @@ class Thread(NamedTuple):
     own: set
 
 
-def thread_of(function, ranks=None, floating=None):
+def thread_of(function: Callable[..., Any], ranks: dict[str, int] | None = None,
+              floating: Container[str] | None = None) -> Thread:
     """The Thread of a kernel's Python function.
 
     ranks: of its parameters, where they are known; floating: the names of its arrays of floating-point numbers: of

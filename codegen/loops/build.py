@@ -18,6 +18,7 @@ import ast
 import functools
 import re
 import string
+from collections.abc import Iterable
 from typing import Any, cast
 
 import numpy as np
@@ -48,17 +49,17 @@ HOLE = re.compile(r"_hole_(\d+)_")
 ZERO = Const(0)
 
 
-def quoted(template: str, *given, **named) -> Expr:
+def quoted(template: str, *given: Any, **named: Any) -> Expr:
     """The expression of a template."""
     return _filled(template, False, given, named)
 
 
-def statement(template: str, *given, **named) -> Statement:
+def statement(template: str, *given: Any, **named: Any) -> Statement:
     """The statement of a template; of one that ends in a colon the head, with an empty block."""
     return _filled(template, True, given, named)
 
 
-def node(value) -> Expr:
+def node(value: Any) -> Expr:
     """The expression that something given stands for."""
     if isinstance(value, Expr):
         return value
@@ -75,12 +76,12 @@ def node(value) -> Expr:
     return Op("neg", (Const(-value),)) if repr(value).startswith("-") else Const(value)
 
 
-def entry(array, *index) -> Load:
+def entry(array: Any, *index: Any) -> Load:
     """array[index, ...]"""
     return Load(node(array), tuple(map(node, index)))
 
 
-def joined(sign: str, parts) -> Expr:
+def joined(sign: str, parts: Iterable[Any]) -> Expr:
     """Several with a sign between them."""
     first, *rest = map(node, parts)
     if not rest:
@@ -89,7 +90,7 @@ def joined(sign: str, parts) -> Expr:
         lambda left, right: Op(sign, (left, right)), rest, first)
 
 
-def let(target, value: Expr) -> Statement:
+def let(target: Any, value: Expr) -> Statement:
     """target = value: of a name, an entry, or several."""
     target = node(target)
     if isinstance(target, Load):

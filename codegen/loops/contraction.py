@@ -27,6 +27,8 @@ def f(x, y):
 Source: J. Warren, A Hierarchical Basis for Reordering Transformations, 1984.
 """
 
+from collections.abc import Callable, Iterable
+
 from gradscribe.codegen.loops.analysis.arrays import Arrays
 from gradscribe.codegen.loops.analysis.ranges import Ranges
 from gradscribe.codegen.loops.form import (
@@ -67,7 +69,7 @@ FIRST = "first"                         # stands for the loop of an axis of one 
 ZERO, ONE = Const(0), Const(1)
 
 
-def contract(function: Function, may_shrink=None) -> None:
+def contract(function: Function, may_shrink: Callable[..., bool] | None = None) -> None:
     """Changes a function in place.  may_shrink(array, uses, axes, loops): whether these axes may go, asked last."""
     arrays, above, found = Arrays(function), holders(function), []
     for name in sorted(arrays.own):
@@ -96,7 +98,7 @@ def contract(function: Function, may_shrink=None) -> None:
         shrink(function, found)
 
 
-def check_lengths(function, found):
+def check_lengths(function: Function, found: Iterable[tuple[Alloc, Iterable[int]]]) -> None:
     """Has lengths of axes that go checked where they may be negative: such an array would not have been made."""
     ranges = Ranges(function)
     for made, lost in found:

@@ -18,7 +18,7 @@ user's place that it comes from, its `origin`.
 >>> Load(x, (i,)) == Load(Name("x"), (Name("i"),)), sorted(names_in(Op("+", (Load(x, (i,)), Const(1)))))
 (True, ['i', 'x'])
 """
-from collections.abc import Container
+from collections.abc import Callable, Container, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeVar, dataclass_transform
 
@@ -207,7 +207,7 @@ def children(e: Expr) -> tuple:
         return e._children
 
 
-def walk(e: Expr):
+def walk(e: Expr) -> Iterator[Any]:
     """An expression and all that are in it, itself first."""
     yield e
     for part in children(e):
@@ -229,7 +229,7 @@ def names_in(e: Expr) -> frozenset:
         return found
 
 
-def rebuilt(e: Expr, change) -> Expr:
+def rebuilt(e: Expr, change: Callable[[Expr], Expr]) -> Expr:
     """An expression with `change` applied to its parts; itself where none changes."""
     values, same = [], True
     for name in e.__match_args__:
@@ -453,7 +453,7 @@ def blocks(s: Statement) -> list:
     return [getattr(s, name) for name in BLOCKS.get(type(s), ())]
 
 
-def statements(block: list):
+def statements(block: list) -> Iterator[Any]:
     """All statements of a block, those inside others as well, in the order of the text."""
     for s in block:
         yield s
@@ -462,14 +462,14 @@ def statements(block: list):
                 yield from statements(inner)
 
 
-def all_blocks(function):
+def all_blocks(function: Function) -> Iterator[list]:
     """All blocks of a function, its own first."""
     yield function.block
     for s in statements(function.block):
         yield from blocks(s)
 
 
-def blocks_in_loops(block: list, in_loop: bool = False):
+def blocks_in_loops(block: list, in_loop: bool = False) -> Iterator[tuple[list, bool]]:
     """A block and every one inside it, with whether it is in a loop."""
     yield block, in_loop
     for s in block:
@@ -483,12 +483,12 @@ def place_in(block: list, inner: Statement) -> int:
                                                                      for i in statements(b))), -1)
 
 
-def holders(function) -> dict:
+def holders(function: Function) -> dict:
     """{statement: that whose block it stands in}, of those that stand in one."""
     return {inner: s for s in statements(function.block) for b in blocks(s) for inner in b}
 
 
-def read_by(s: Statement):
+def read_by(s: Statement) -> Iterator[Expr]:
     """The expressions of a statement itself that are evaluated: not those of the blocks in it.
 
     What a store changes is among them as its places only: of x[i] = v, i and v; of x[i] += v, x[i] as well.
@@ -526,7 +526,7 @@ def set_by(s: Statement) -> tuple:
     return ()
 
 
-def flat(targets: Items):
+def flat(targets: Items) -> Iterator[Expr]:
     for t in targets.items:
         if isinstance(t, Items):
             yield from flat(t)
@@ -601,7 +601,7 @@ PARTS = {Let: ("value",), Unpack: ("targets", "value"), Alloc: ("shape", "rest")
          Raise: ("value",), Assert: ("test",)}
 
 
-def expressions(s: Statement):
+def expressions(s: Statement) -> Iterator[Expr]:
     """The expressions of a statement itself, what it stores into included."""
     for name in PARTS.get(type(s), ()):
         part = getattr(s, name)
@@ -611,7 +611,7 @@ def expressions(s: Statement):
             yield part
 
 
-def change(s: Statement, f) -> None:
+def change(s: Statement, f: Callable[..., Expr]) -> None:
     """Put f(expression) in the place of each expression of a statement itself, what it stores into included."""
     for name in PARTS.get(type(s), ()):
         part = getattr(s, name)

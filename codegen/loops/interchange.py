@@ -201,7 +201,7 @@ def parts_of(run):
     return (n for s in run if not isinstance(s, For) for e in expressions(s) for n in walk(e))
 
 
-def is_distributable(loop):
+def is_distributable(loop: For) -> bool:
     return not any(isinstance(s, (If, While, Alloc)) for s in statements(loop.block))
 
 
@@ -209,7 +209,7 @@ SCALAR = 4                              # times what an elementary function take
 DTYPES = {"float64": "float64", "float32": "float32", "int64": "int64", "bool": "bool_", "complex128": "complex128"}
 
 
-def names_in_range(s):
+def names_in_range(s: For) -> set[str]:
     return {n for e in s.range for n in names_in(e)}
 
 

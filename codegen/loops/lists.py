@@ -167,7 +167,7 @@ class Rows(NamedTuple):
         return entry(self.array, self.size, *at, self.index)
 
 
-def near(s: Statement, template: str, *given) -> Statement:
+def near(s: Statement, template: str, *given: Any) -> Statement:
     """The statement of a template, which comes from the user's place of another."""
     made: Any = statement(template, *given)
     made.origin = cast(Any, s).origin

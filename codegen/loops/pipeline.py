@@ -24,6 +24,7 @@ def f(x, y):
 <BLANKLINE>
 """
 from collections.abc import Callable
+from typing import Any
 
 from gradscribe.codegen.loops.allocation import hoist_allocations
 from gradscribe.codegen.loops.analysis.arrays import Arrays
@@ -61,7 +62,7 @@ from gradscribe.codegen.loops.view_elimination import eliminate_views, fill_in_p
 from gradscribe.codegen.loops.webs import webs_apart
 
 
-def optimised(function: Function, passes=None) -> tuple:
+def optimised(function: Function, passes: Callable[..., Any] | None = None) -> tuple:
     """A function is changed by the passes; gives its text, and the user's place of each of its lines.
 
     passes: what is done to the function, for_cpu unless it is told.

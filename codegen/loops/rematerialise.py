@@ -42,7 +42,7 @@ import math
 from typing import NamedTuple
 
 from gradscribe.codegen.loops.analysis import costs
-from gradscribe.codegen.loops.analysis.arrays import Arrays, is_entry
+from gradscribe.codegen.loops.analysis.arrays import Arrays, Use, is_entry
 from gradscribe.codegen.loops.analysis.ranges import Ranges
 from gradscribe.codegen.loops.contraction import check_lengths
 from gradscribe.codegen.loops.form import (
@@ -50,6 +50,7 @@ from gradscribe.codegen.loops.form import (
     Compare,
     Const,
     Do,
+    Expr,
     For,
     Function,
     If,
@@ -203,7 +204,7 @@ def _written_out(store, block, arrays):
     return value, found
 
 
-def block_of(s, function, above):
+def block_of(s: Statement, function: Function, above: dict) -> list:
     """The block that a statement stands in."""
     holder = above.get(s)
     return function.block if holder is None else next(b for b in blocks(holder) if s in b)
@@ -242,7 +243,7 @@ def _passes_each(s, outer, shape, above, ranges):
     return math.prod(n.value for n in more) / math.prod(n.value for n in less)
 
 
-def compared(use):
+def compared(use: Use) -> bool:
     return any(isinstance(e, Compare) or isinstance(e, Call) and e.function in ORDERED for e in use.around)
 
 
@@ -285,7 +286,7 @@ def _gains(store, value, readers, nest, inside, machine):
     return more + read <= kept + first
 
 
-def entered(reader):
+def entered(reader: Statement) -> set[str]:
     """The arrays of which a statement reads entries, or sets them."""
     return {n.array.id for s in statements([reader]) for e in expressions(s) for n in walk(e)
             if isinstance(n, Load) and isinstance(n.array, Name)}
@@ -300,7 +301,7 @@ def _drop(function, s, above):
         take_out(block, s)
 
 
-def may_be_repeated(value) -> bool:
+def may_be_repeated(value: Expr) -> bool:
     """Whether a value is made of arithmetic, which has no other end in another place, on numbers and on entries at
     plain places.
     """
@@ -323,7 +324,7 @@ def _plain_place(p):
         isinstance(q, (Name, Const)) for q in p.args)
 
 
-def operands(value):
+def operands(value: Expr) -> tuple[set[str], frozenset[str]]:
     """The arrays and the numbers that a value is made of."""
-    arrays = {n.array.id for n in walk(value) if isinstance(n, Load)}
+    arrays = {n.array.id for n in walk(value) if isinstance(n, Load)}  # type: ignore[attr-defined]
     return arrays, names_in(value) - arrays

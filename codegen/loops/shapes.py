@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What single statements of the loop form are: counted loops, fills, checks; and values as an array holds them."""
+from collections.abc import Callable, Iterator
 from typing import TypeGuard
 
 from gradscribe.codegen.loops.analysis.effects import CHECKS
@@ -87,7 +88,7 @@ def as_number(s: Store, name: str, dtype: str, types: dict) -> Statement:
     return Let(name, added_in_full(name, s, dtype, types), s.origin)
 
 
-def entries_changed(block: list, name: str, f) -> None:
+def entries_changed(block: list, name: str, f: Callable[..., Expr]) -> None:
     """Put f(entry) in the place of each entry of an array, where it is stored included."""
     def new(e):
         e = rebuilt(e, new)
@@ -118,7 +119,7 @@ def depth(s: Statement, above: dict) -> int:
     return found
 
 
-def around(s: Statement, above: dict):
+def around(s: Statement, above: dict) -> Iterator[Statement]:
     """The statements around one, the innermost first."""
     while s in above:
         s = above[s]

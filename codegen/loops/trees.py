@@ -98,7 +98,7 @@ def _block(body):
     return [statement_of(s) for s in body]
 
 
-def statement_of(s) -> Statement:
+def statement_of(s: ast.stmt) -> Statement:
     """The statement of a tree's."""
     made = READERS[type(s)](s)
     made.origin = getattr(s, "origin", None)
@@ -157,7 +157,7 @@ def _dotted(node):
     return ".".join([node.id, *reversed(names)])
 
 
-def read(node) -> Any:
+def read(node: Any) -> Any:
     """The expression of a tree's."""
     kind = type(node)
     if kind is ast.Name:
@@ -281,7 +281,7 @@ def _from_dotted(text):
     return node
 
 
-def written(e, ctx=LOAD) -> ast.expr:
+def written(e: Any, ctx: ast.expr_context = LOAD) -> ast.expr:
     """The tree of an expression."""
     kind = type(e)
     if kind is Name:

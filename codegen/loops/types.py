@@ -17,6 +17,8 @@ import contextlib
 import functools
 import itertools
 import math
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -30,6 +32,7 @@ from gradscribe.codegen.loops.form import (
     Call,
     Compare,
     Const,
+    Expr,
     For,
     Function,
     Items,
@@ -170,17 +173,17 @@ def joined(a: Type, b: Type) -> Type:
     return Type("float64" if {a.dtype, b.dtype} == {"int64", "float64"} and rank == 0 else None, rank)
 
 
-def type_of(e, types: dict) -> Type:
+def type_of(e: Expr, types: dict) -> Type:
     """The type of an expression in which names have these types."""
     return RULES.get(type(e), _unknown)(e, types)
 
 
-def is_double(e, types) -> bool:
+def is_double(e: Expr, types: dict) -> bool:
     """Whether an expression is a number, or entries, in double precision for certain."""
     return type_of(e, types).dtype == "float64"
 
 
-def is_single(e, types) -> bool:
+def is_single(e: Expr, types: dict) -> bool:
     return type_of(e, types).dtype == "float32"
 
 
@@ -277,7 +280,7 @@ _read: list = []                        # what makes the loop form of a definiti
 _asked: list = []                       # the functions whose results are being looked for
 
 
-def read_definitions_by(read) -> None:
+def read_definitions_by(read: Callable[..., Any]) -> None:
     """From now on the results of the runtime's functions are known by their definitions."""
     _read[:] = [read]
 

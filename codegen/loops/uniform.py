@@ -8,6 +8,7 @@ call.
 """
 import collections
 import functools
+from typing import Any
 
 from gradscribe.codegen.llvm_inline import ELEMENTARY, called_apart, lanes_of_host
 from gradscribe.codegen.loops.analysis.effects import Effects
@@ -120,7 +121,7 @@ def mark_shared(function: Function) -> None:
 
 
 @functools.cache
-def apart_functions():
+def apart_functions() -> dict[str, Any]:
     """The calls that stay calls, for Numba, by name."""
     return {f"{word}_{name}_": called_apart(name, *about, lanes) for name, about in ELEMENTARY.items()
             for word, lanes in (("apart", 1), ("shared", lanes_of_host()))}

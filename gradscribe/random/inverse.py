@@ -6,6 +6,7 @@ each number; here as many are computed side by side as the processor can hold. N
 that of the polynomials.
 """
 import numpy as np
+from numpy.typing import NDArray
 
 __all__ = ["erfinv"]
 
@@ -40,7 +41,7 @@ def horner(coefficients, x):
     return total
 
 
-def erfinv(x):
+def erfinv(x: NDArray) -> NDArray:
     """The number whose error function is x, of an array of float32 or float64 in (-1, 1).
 
     >>> float(erfinv(np.array([0.5]))[0])

@@ -42,7 +42,7 @@ def flat_normal(key, n, dtype):
     return normal_of(unit(key, n, dtype))
 
 
-def normal_of(number):
+def normal_of(number: NDArray) -> NDArray:
     """Standard normal numbers of numbers in [0, 1), of which 0 stands for the least above it."""
     if number.dtype == np.float32:
         return np.float32(ROOT_2) * erfinv(number * np.float32(2.0) + np.float32(2.0**-24 - 1.0))

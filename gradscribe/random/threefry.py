@@ -4,8 +4,10 @@
 Salmon, Moraes, Dror, Shaw: Parallel random numbers: as easy as 1, 2, 3. SC'11, doi:10.1145/2063384.2063405.
 """
 import math
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 __all__ = ["lengths", "looped", "pairs", "set_threefry_partitionable", "split_each", "threefry2x32",
            "threefry_partitionable", "words"]
@@ -48,7 +50,9 @@ class threefry_partitionable:
         set_threefry_partitionable(self.before)
 
 
-def threefry2x32(k0, k1, x0, x1):
+def threefry2x32(k0: np.uint32 | NDArray[np.uint32], k1: np.uint32 | NDArray[np.uint32],
+                 x0: np.uint32 | NDArray[np.uint32],
+                 x1: NDArray[np.uint32]) -> tuple[Any, NDArray[np.uint32]]:
     """Twenty rounds of Threefry-2x32: the words (x0, x1) under the key (k0, k1), all uint32, broadcast together.
 
     x1 must be an array: NumPy warns of scalars that overflow.
@@ -93,7 +97,7 @@ def looped(keys, counters, upper=None):
     return blocks
 
 
-def words(key, n, wide):
+def words(key: NDArray[np.uint32], n: int, wide: bool) -> tuple[NDArray[np.uint32], NDArray[np.uint32]]:
     """Two uint32 arrays of length n: the blocks that a key makes of the counters 0, 1, ..., n - 1.
 
     A counter has 64 bits, of which the lower half is used: ValueError where n is more than it counts, or where key is
@@ -128,7 +132,7 @@ def halves(key, n):
     return np.concatenate(threefry2x32(key[0], key[1], np.arange(half, dtype=np.uint32), lower))[:n]
 
 
-def pairs(key, n):
+def pairs(key: NDArray[np.uint32], n: int) -> NDArray[np.uint32]:
     """n keys made of one: an array (n, 2).
 
     >>> pairs(np.zeros(2, np.uint32), 2)[0]
@@ -140,7 +144,7 @@ def pairs(key, n):
     return halves(key, 2 * n).reshape((n, 2))
 
 
-def split_each(keys, count):
+def split_each(keys: NDArray[np.uint32], count: int) -> NDArray[np.uint32]:
     """The keys that splitting each of keys (2, n) gives: (2, count, n)."""
     steps = np.arange(count, dtype=np.uint32)
     if PARTITIONABLE:
@@ -149,7 +153,7 @@ def split_each(keys, count):
     return blocks.reshape((count, 2, keys.shape[1])).transpose((1, 0, 2))
 
 
-def first_words(keys, wide):
+def first_words(keys: NDArray[np.uint32], wide: bool) -> tuple[NDArray[np.uint32], NDArray[np.uint32]]:
     """Two words for each of keys (2, n), as `words` makes of one key the first two: (n,) and (n,)."""
     zero = np.zeros(1, np.uint32)
     if PARTITIONABLE:

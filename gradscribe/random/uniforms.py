@@ -22,7 +22,7 @@ def bits(key: NDArray, shape: int | tuple[int, ...] = (), dtype: DTypeLike = np.
     return flat_bits(key, n, np.uint64 if dtype is None else dtype).reshape(shape)
 
 
-def flat_bits(key, n, dtype):
+def flat_bits(key: NDArray, n: int, dtype: DTypeLike) -> NDArray:
     """An array of n random unsigned integers."""
     if not np.issubdtype(dtype, np.unsignedinteger):
         raise ValueError(f"bits are unsigned integers, not {dtype}")
@@ -43,7 +43,7 @@ def parts(key, n, dtype):
     return (whole[:, np.newaxis] >> shifts).astype(dtype).reshape(-1)[:n]
 
 
-def floating(dtype):
+def floating(dtype: DTypeLike | None) -> DTypeLike:
     """The dtype of real numbers to draw: float64 where None is given. ValueError unless it is float32 or float64."""
     if dtype is None:
         return np.float64
@@ -52,13 +52,13 @@ def floating(dtype):
     return dtype
 
 
-def unit(key, n, dtype):
+def unit(key: NDArray, n: int, dtype: DTypeLike) -> NDArray:
     """An array of n numbers in [0, 1): as many random bits as the mantissa has behind the point."""
     upper, lower = words(key, n, np.zeros((), dtype).itemsize == 8)
     return fraction(upper, lower, dtype)
 
 
-def fraction(upper, lower, dtype):
+def fraction(upper: NDArray[np.uint32], lower: NDArray[np.uint32], dtype: DTypeLike) -> NDArray:
     """Numbers in [0, 1) of two words each: 23 bits of both in float32, 52 in float64, where each part is exact."""
     if np.zeros((), dtype).itemsize == 4:
         return ((upper ^ lower) >> np.uint32(9)).astype(dtype) * np.float32(2.0**-23)
@@ -82,7 +82,7 @@ def uniform(key: NDArray, shape: int | tuple[int, ...] = (), dtype: DTypeLike = 
     return between(number.reshape(shape), minval, maxval, dtype).reshape(shape)
 
 
-def between(number, minval, maxval, dtype):
+def between(number: NDArray, minval: ArrayLike, maxval: ArrayLike, dtype: DTypeLike) -> NDArray:
     """A number in [0, 1) stretched to [minval, maxval); the largest may be rounded to maxval."""
     low, high = np.asarray(minval, dtype), np.asarray(maxval, dtype)
     return np.maximum(low, number * (high - low) + low)

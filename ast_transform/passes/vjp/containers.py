@@ -1,16 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
 """Adjoints of containers: gathered element by element, lists of them filled in loops."""
 import operator
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gradscribe.ast_transform.core.form import TEMPORARY, Apply, Const, Let, Pack, Var
+from gradscribe.ast_transform.core.form import TEMPORARY, Apply, Const, Let, Pack, Slice, Var
 from gradscribe.ast_transform.core.kinds import Array, Opaque, Sequence, same_dtype
 from gradscribe.ast_transform.core.operations import push
 from gradscribe.ast_transform.passes.described import fact_of
 from gradscribe.ast_transform.passes.types import static_key
 from gradscribe.ast_transform.passes.vjp.expansion import created, expanded, in_its_dtype, shape_of_listed, zero_adjoint
 from gradscribe.ast_transform.passes.vjp.precision import keeps_dtype
+
+if TYPE_CHECKING:
+    from gradscribe.ast_transform.passes.vjp.sweep import Sweep
 
 
 class Pieces:
@@ -36,7 +41,7 @@ def element_of(held, k):
 
 # -- lists of unknown length: their adjoints are arrays
 
-def appended(sweep, step, dy):
+def appended(sweep: "Sweep", step: Let, dy: Var | Const | Pack) -> None:
     """The adjoint of a list after append, whose last entry is the element's, or after insert at the front."""
     (before, v), after = step.value.args, step.targets[0]
     dy = expanded(sweep, dy, after)
@@ -47,7 +52,7 @@ def appended(sweep, step, dy):
         sweep.add(before, sweep.build.item(dy, Const(rest), f"d{before.hint}"))
 
 
-def taken_off(sweep, before, rest, value, dys):
+def taken_off(sweep: "Sweep", before: Var, rest: Var, value: Var, dys: list) -> None:
     """The adjoint of a list before pop."""
     drest = left_of_list(sweep, rest, value, dys[0])
     dy = expanded(sweep, zero_adjoint(sweep, value) if dys[1] is None else dys[1], value)
@@ -70,7 +75,7 @@ def left_of_list(sweep, rest, value, drest):
     return sweep.build.apply(np.reshape, expanded(sweep, drest, rest), shape, fact=sweep.whole_fact(rest))
 
 
-def add_to_container(sweep, var, value):
+def add_to_container(sweep: "Sweep", var: Var, value: Pieces | Pack | Var) -> None:
     if not sweep.is_outside(var):
         add_pieces(sweep, own_pieces(sweep, var), value)
         return
@@ -95,7 +100,7 @@ def in_pieces(sweep, held, fact):
     return Pieces(fact, [element_of(held, k) for k in range(len(fact.elements))])
 
 
-def give_element(sweep, container, k, part):
+def give_element(sweep: "Sweep", container: Var, k: int, part: Pieces | Taken | Pack | Var | Const | None) -> None:
     """One more contribution to the adjoint of element k of a container."""
     fact = container.fact.elements[k]
     if not sweep.is_outside(container):
@@ -141,7 +146,7 @@ def element_outside(sweep, container, path):
     return value
 
 
-def settle_elements(sweep, variables):
+def settle_elements(sweep: "Sweep", variables: Iterable[Var]) -> None:
     """Sums for elements of containers, once no loop is around them that the container is outside of."""
     for v in variables:
         container, path = sweep.engine.places.get(v, (None, ()))
@@ -187,8 +192,9 @@ def whole_piece(sweep, part, fact):
     return read_piece(sweep, part) if isinstance(part, Taken) else part
 
 
-def read_piece(sweep, part):
+def read_piece(sweep: "Sweep", part: Taken) -> Var:
     """An element of a container of adjoints, as a variable."""
+    function: Callable
     fact, key, function = part.source.fact, part.k, operator.getitem
     if isinstance(fact, Sequence) and fact.kind in ("dict", "record"):
         key, function = fact.keys[part.k], getattr if fact.kind == "record" else operator.getitem
@@ -198,7 +204,8 @@ def read_piece(sweep, part):
 
 # -- statements on containers
 
-def item_of_container(sweep, container, index, dy):
+def item_of_container(sweep: "Sweep", container: Var, index: Var | Const | Slice,
+                      dy: Pieces | Pack | Var | None) -> None:
     if dy is None or container not in sweep.active:
         return
     key = static_key(index)
@@ -211,13 +218,13 @@ def item_of_container(sweep, container, index, dy):
     give_element(sweep, container, key % len(container.fact.elements), dy)
 
 
-def field_adjoint(sweep, step, dys):
+def field_adjoint(sweep: "Sweep", step: Let, dys: list) -> None:
     container, key = step.value.args
     if container in sweep.active and dys[0] is not None:
         give_element(sweep, container, container.fact.keys.index(key.value), dys[0])
 
 
-def unpack_statement(sweep, step, dys):
+def unpack_statement(sweep: "Sweep", step: Let, dys: list) -> None:
     """a, b = container"""
     (container,) = step.value.args
     if container not in sweep.active:
@@ -226,7 +233,7 @@ def unpack_statement(sweep, step, dys):
         give_element(sweep, container, k, d if d is None or isinstance(t.fact, Sequence) else expanded(sweep, d, t))
 
 
-def unpack_pack(sweep, pack, dy):
+def unpack_pack(sweep: "Sweep", pack: Pack, dy: Pieces | Pack | Var) -> None:
     """The adjoint of (a, b) goes to a and b."""
     for k, item in enumerate(pack.items):
         part = element_of(dy, k)
@@ -241,7 +248,8 @@ def unpack_pack(sweep, pack, dy):
 
 # -- whole containers
 
-def materialised(sweep, value, fact, path=None):
+def materialised(sweep: "Sweep", value: Any, fact: Any,
+                 path: Var | tuple | None = None) -> Var | Const | Pack:
     """The adjoint of a container as an operand with every element."""
     if isinstance(value, Taken):
         value = read_piece(sweep, value)
@@ -264,7 +272,7 @@ def materialised(sweep, value, fact, path=None):
     return Pack(fact.kind, items, fact.keys, fact.cls)
 
 
-def without_others(sweep, held, fact):
+def without_others(sweep: "Sweep", held: Var | Const | Pack, fact: Any) -> Var | Const | Pack:
     """The adjoint of a whole container, with None for what has none: whole numbers, truth values."""
     if not isinstance(fact, Sequence):
         return held if fact.differentiable or isinstance(fact, Opaque) else Const(None)
@@ -314,7 +322,7 @@ def value_at(sweep, path):
     return sweep.build.let(source.hint, Apply(function, (source, Const(key))), fact.elements[k])
 
 
-def zero_like_path(sweep, fact, path):
+def zero_like_path(sweep: "Sweep", fact: Any, path: Var | tuple | None) -> Var | Const | Pack:
     if not isinstance(fact, Array):
         return Const(None)
     if not fact.differentiable:
@@ -328,7 +336,7 @@ def zero_like_path(sweep, fact, path):
     )
 
 
-def finished(sweep, value, fact, path):
+def finished(sweep: "Sweep", value: Var | Const | Pack, fact: Any, path: Var | tuple | None) -> Var | Const | Pack:
     """An adjoint as a result: whole, and a float even where it is a literal."""
     if not isinstance(fact, Array):
         return value

@@ -6,6 +6,7 @@ sums for values from outside.  What its body reads of the forward pass is restor
 """
 import operator
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -53,9 +54,12 @@ from gradscribe.ast_transform.passes.vjp.first_pass import first_apart, leaving,
 from gradscribe.ast_transform.passes.vjp.tape import Restore
 from gradscribe.ast_transform.source.diagnose import LanguageError
 
+if TYPE_CHECKING:
+    from gradscribe.ast_transform.passes.vjp.sweep import Sweep
+
 # -- branches
 
-def reverse_branch(sweep, step):
+def reverse_branch(sweep: "Sweep", step: If) -> None:
     joined = {j.var: sweep.adjoint.pop(j.var, None) for j in step.joins}
     if all(d is None for d in joined.values()):
         return
@@ -85,7 +89,7 @@ def reverse_branch(sweep, step):
         if isinstance(v.fact, Sequence):
             joined_container(sweep, v, branch, arms, before)
             continue
-        values = []
+        values: list = []
         for (block, adjoint), is_then in zip(arms, (True, False)):
             if not sweep.engine.partial.exists(v, step.test, is_then):
                 values.append(UNDEFINED)        # the value itself exists in the other arm only
@@ -237,7 +241,7 @@ def rename_marks(loop, env):
             step.value = Apply(Pullback(mark.callee, residuals, args), step.value.args, step.value.kwargs)
 
 
-def reverse_loop(sweep, step):
+def reverse_loop(sweep: "Sweep", step: For | While) -> None:
     if step.policy == "again":
         return run_again(sweep, step)
     done = {c.outer: sweep.adjoint.pop(c.outer, None) for c in step.carries}

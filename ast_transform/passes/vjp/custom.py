@@ -4,9 +4,11 @@
 What a rule of the user's own gives is held against the argument, or the result, that it belongs to: the same keys in
 any order, the same shapes.
 """
+from typing import TYPE_CHECKING
+
 import numpy as np
 
-from gradscribe.ast_transform.core.form import USER, Const, Function, Pack, Param, Var, replaced, substituted
+from gradscribe.ast_transform.core.form import USER, Const, Function, Let, Pack, Param, Var, replaced, substituted
 from gradscribe.ast_transform.core.kinds import Array
 from gradscribe.ast_transform.passes.derive import may_fit, refilled
 from gradscribe.ast_transform.passes.described import fact_of
@@ -15,11 +17,14 @@ from gradscribe.ast_transform.passes.values import Struct, with_keys
 from gradscribe.ast_transform.passes.vjp.expansion import expanded, unbroadcast_adjoint, zero_adjoint
 from gradscribe.ast_transform.source.diagnose import KindError
 
+if TYPE_CHECKING:
+    from gradscribe.ast_transform.passes.vjp.sweep import Sweep
 
-def own_rule(sweep, step, dys):
+
+def own_rule(sweep: "Sweep", step: Let, dys: list) -> None:
     mark = step.value.function
     if mark.rule.mode == "jvp":
-        dy = [zero_adjoint(sweep, t) if d is None else expanded(sweep, d, t) for d, t in zip(dys, step.targets)]
+        dy: list = [zero_adjoint(sweep, t) if d is None else expanded(sweep, d, t) for d, t in zip(dys, step.targets)]
         return transposed_rule(sweep, step, mark, dy)
     absent = zero_of if mark.rule.symbolic_zeros else lambda reader, t: zero_adjoint(sweep, t)
     dy = [absent(sweep.reader, t) if d is None else expanded(sweep, d, t) for d, t in zip(dys, step.targets)]

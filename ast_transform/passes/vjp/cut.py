@@ -11,9 +11,13 @@ A value may have a price of being computed again.
 >>> minimum_cut(["x", "s"], {"x": None, "s": ["x"]}, ["x", "s"], {"x": 5, "s": 3}.get, {"s": 4})
 (['x', 's'], 8)
 """
+from collections.abc import Callable, Hashable, Iterable, Mapping
+from typing import Any
 
 
-def minimum_cut(nodes, sources, needed, cost, prices=()):
+def minimum_cut(nodes: Iterable[Hashable], sources: Mapping[Any, Any],
+                needed: Iterable[Hashable], cost: Callable[[Any], int],
+                prices: Mapping[Any, int] | Any = ()) -> tuple[list, int]:
     """Vertices of least total cost that separate what cannot be computed again from what is needed; and that cost.
 
     sources: for each node what it is computed of, or None; prices: what computing some of them again costs.
@@ -22,7 +26,8 @@ def minimum_cut(nodes, sources, needed, cost, prices=()):
     nearest to the sources is taken.
     """
     infinite, total = 10**9, 0
-    graph = {}
+    graph: dict[Any, dict[Any, int]] = {}
+    before: dict[Any, Any]
     def edge(a, b, c):
         graph.setdefault(a, {})[b] = graph.get(a, {}).get(b, 0) + c
         graph.setdefault(b, {}).setdefault(a, 0)

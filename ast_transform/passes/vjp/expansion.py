@@ -1,25 +1,33 @@
 # SPDX-License-Identifier: Apache-2.0
 """Compact adjoints made whole, and the broadcasting of operands undone."""
 import operator
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from gradscribe.ast_transform.core.form import (
     Apply,
     Const,
+    Function,
     Let,
     Pack,
     Var,
 )
-from gradscribe.ast_transform.core.kinds import UNIT, Array, Listed, Sequence
+from gradscribe.ast_transform.core.kinds import UNIT, Array, Length, Listed, Sequence
 from gradscribe.ast_transform.core.operations import as_array, shape_of
+from gradscribe.ast_transform.core.rule import Rule
+from gradscribe.ast_transform.passes.anf import Builder
 from gradscribe.ast_transform.passes.described import fact_of
 from gradscribe.ast_transform.source.diagnose import LanguageError
 from gradscribe.runtime.broadcasting import unbroadcast
 
+if TYPE_CHECKING:
+    from gradscribe.ast_transform.passes.vjp.sweep import Sweep
+
 # -- whole adjoints
 
-def expanded(sweep, value, var, hint=None):
+def expanded(sweep: "Sweep", value: Var | Const | Pack, var: Var, hint: str | None = None) -> Var | Const | Pack:
     """An adjoint with every axis of its value."""
     fact, want = fact_of(value), var.fact
     if not want.dims:
@@ -54,13 +62,13 @@ def length_of_axis(sweep, var, k):
     return sweep.build.let("n", found, Array(int, (), length)) if isinstance(found, Apply) else found
 
 
-def created(sweep, function, args, dtype, fact, hint):
+def created(sweep: "Sweep", function: Callable, args: tuple, dtype: np.dtype, fact: Array, hint: str) -> Var:
     of_floats = len(args) == 1 or fact_of(args[1]).kind == "f"         # what they are filled with says the dtype
     words = {} if dtype == np.float64 and of_floats else {"dtype": Const(dtype)}
     return sweep.build.apply(function, *args, hint=hint, fact=fact, **words)
 
 
-def zero_adjoint(sweep, var, loose=False):
+def zero_adjoint(sweep: "Sweep", var: Var, loose: bool = False) -> Var | Const | Pack:
     """A zero adjoint: a number where it may stay compact."""
     fact = var.fact
     if isinstance(fact, Sequence):
@@ -76,7 +84,7 @@ def zero_adjoint(sweep, var, loose=False):
     return sweep.build.apply(np.zeros_like, var, hint=adjoint_hint(var), fact=sweep.whole_fact(var), **words)
 
 
-def shape_of_listed(sweep, var):
+def shape_of_listed(sweep: "Sweep", var: Var) -> Var | Const | Pack | None:
     """The shape of a list's adjoint: an empty list shows neither the shape of its elements nor their dtype."""
     fact = var.fact
     if not isinstance(fact, Listed):
@@ -115,7 +123,7 @@ def shape_operand(sweep, fact, unset=False):
     return Pack("tuple", tuple(lengths))
 
 
-def one_adjoint(sweep, rule, dy, target):
+def one_adjoint(sweep: "Sweep", rule: Rule, dy: Var | Const | Pack | None, target: Var) -> Var | Const | Pack:
     """The adjoint of one of several results: its full shape, or a number where the rule takes one."""
     if dy is None and rule.options.get("partial"):
         return Const(None)              # the rule asks which results are used
@@ -126,7 +134,7 @@ def one_adjoint(sweep, rule, dy, target):
     return full_rank(sweep, dy, target.fact) if fact_of(dy).rank else dy
 
 
-def full_rank(sweep, value, whole):
+def full_rank(sweep: "Sweep", value: Var | Const | Pack, whole: Array) -> Var | Const | Pack:
     """An adjoint with as many axes as its value; those it lacks have length one."""
     fact = fact_of(value)
     if fact.rank == whole.rank:
@@ -145,7 +153,8 @@ def float_dtype(fact):
     return float if fact.weak and fact.kind != "c" else fact.dtype
 
 
-def unbroadcast_adjoint(sweep, value, whole, var, args=()):
+def unbroadcast_adjoint(sweep: "Sweep", value: Var | Const, whole: tuple, var: Var,
+                        args: Iterable = ()) -> Var | Const:
     """Undo the broadcasting of an operand: sum over the axes along which it was repeated, and turn the sign last."""
     flip, bare = sweep.build.sign_of(value)
     summed = summed_as(sweep, bare, whole, var, args)
@@ -231,16 +240,16 @@ def length_operand(sweep, length, axis, args):
     raise AssertionError("no operand has this length")
 
 
-def is_whole(fact, dims):
+def is_whole(fact: Array, dims: tuple) -> bool:
     """A value has every one of these lengths for certain."""
     return fact.rank == len(dims) and all(a.same(b) or a.many or b.is_unit for a, b in zip(fact.dims, dims))
 
 
-def adjoint_hint(var):
+def adjoint_hint(var: Var) -> str:
     return f"d{var.hint}"
 
 
-def length_of(function, length, late=False):
+def length_of(function: Function, length: Length, late: bool = False) -> Var | Apply | None:
     """An operand or operation that gives a length, from the arguments of a function; None if there is none.
 
     late: from what the function has made on every path as well, where its lines are over.
@@ -257,19 +266,19 @@ def length_of(function, length, late=False):
     return None
 
 
-def length_beside(function, length):
+def length_beside(function: Function, length: Length) -> tuple[Apply, int] | None:
     """(operation, number): a length that the arguments show and how much more this one is; None if there is none."""
     n = length.normal()
     if n.symbol is None:
         return None
     found = (d.normal() for p in function.params if isinstance(p.value, Var) and type(p.value.fact) is Array
              for d in p.value.fact.dims)
-    base = next((d for d in found if d.symbol is n.symbol), None)
+    base: Any = next((d for d in found if d.symbol is n.symbol), None)
     shown = None if base is None else length_of(function, base)
     return (shown, n.offset - base.offset) if isinstance(shown, Apply) else None
 
 
-def zero_by_shape(function, build, fact, hint):
+def zero_by_shape(function: Function, build: Builder, fact: Array, hint: str) -> Var | None:
     """An array of zeros whose shape the arguments tell; None if they do not."""
     for p in function.params:
         twin = p.value
@@ -290,7 +299,7 @@ def zero_of(fact):
     return Const(0.0)
 
 
-def in_its_dtype(sweep, value, fact):
+def in_its_dtype(sweep: "Sweep", value: Var | Const | Pack, fact: Any) -> Var | Const | Pack:
     """An adjoint in its value's dtype: what a loop carries, an arm hands out, or a statement writes into."""
     if isinstance(value, Var) and isinstance(fact, Array) and isinstance(value.fact, Array):
         if fact.dims:
@@ -303,7 +312,7 @@ def in_its_dtype(sweep, value, fact):
     return typed(value, fact, sweep.engine.narrow)
 
 
-def typed(value, fact, narrow=False):
+def typed(value: Var | Const | Pack, fact: Any, narrow: bool = False) -> Var | Const | Pack:
     """A literal in the dtype of what it stands for, from the start; beside narrower numbers, doubles are spelt."""
     if isinstance(value, Const) and type(value.value) in (int, float) and isinstance(fact, Array) and not fact.dims:
         if fact.weak and fact.kind == "c":

@@ -31,10 +31,15 @@ h
 Source: loop peeling, Bacon, Graham and Sharp, Compiler transformations for high-performance computing, ACM Computing
 Surveys 26(4), 1994, section 6.2.
 """
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
 from gradscribe.ast_transform.core.alias import repeatable, updates
 from gradscribe.ast_transform.core.form import (
     Apply,
+    Carry,
     Const,
+    For,
     If,
     Let,
     Var,
@@ -49,8 +54,11 @@ from gradscribe.ast_transform.core.form import (
     without_effects,
 )
 
+if TYPE_CHECKING:
+    from gradscribe.ast_transform.passes.vjp.sweep import Sweep
 
-def leaving(loop):
+
+def leaving(loop: For | While) -> tuple[If, str] | None:
     """(the branch that leaves a loop, which arm does) where nothing else ends the loop; None otherwise."""
     if not isinstance(loop, While) or not isinstance(loop.test, Var):
         return None
@@ -70,7 +78,7 @@ def leaving(loop):
     return None
 
 
-def left_with(sweep, loop, branch, arm):
+def left_with(sweep: "Sweep", loop: For | While, branch: If, arm: str) -> tuple[dict[Var, Var], list]:
     """({value in the last pass: the same after the loop}, statements that compute again what the arm made), for the arm
     that leaves a loop.  What the pass ends with is what the loop has left.
     """
@@ -94,7 +102,7 @@ def is_pure(value):
     return not isinstance(value, Apply) or not updates(value) and repeatable(value)
 
 
-def first_apart(body, branch, arm, first, values, again):
+def first_apart(body: list, branch: If, arm: str, first: Var, values: dict[Var, Var], again: list) -> None:
     """The statements of a pass backwards, changed: the test of a branch is whether the pass is the first one."""
     for step in walk(body):
         if isinstance(step, If) and step.test is branch.test:
@@ -113,7 +121,7 @@ def in_place(block, env):
     return block
 
 
-def with_known(body, first, carries):
+def with_known(body: list, first: Var, carries: Iterable[Carry]) -> None:
     """The arm of the first pass knows constants that the loop begins with, the other one those that are handed on."""
     begun = {c.inner: c.init for c in carries if isinstance(c.init, Const)}
     later = {c.inner: c.next for c in carries if isinstance(c.next, Const)}

@@ -23,10 +23,12 @@ many.
 <BLANKLINE>
 """
 import operator
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
 
 import numpy as np
 
-from gradscribe.ast_transform.core.form import Apply, Const, For, Let, Var, is_application
+from gradscribe.ast_transform.core.form import Apply, Carry, Const, For, Let, Var, is_application
 from gradscribe.ast_transform.core.kinds import Array, Stack
 from gradscribe.ast_transform.passes.described import fact_of
 
@@ -37,7 +39,7 @@ def is_whole(node):
     return type(fact) is Array and not fact.dims and fact.kind == "i"
 
 
-def step_of(carry, maker):
+def step_of(carry: Carry, maker: Mapping[Var, Any]) -> list[tuple[Callable, Any]] | None:
     """The steps of a pass: (operator that takes one back, operand or (count, constant)), last first; None if other."""
     steps, v = [], carry.next
     while v is not carry.inner:
@@ -80,7 +82,7 @@ def leads(v, inner, maker):
     return False
 
 
-def is_steady(carry):
+def is_steady(carry: Carry) -> bool:
     """Whether what a loop carries has one shape in all passes; of lists, those of numbers."""
     fact = carry.inner.fact
     if isinstance(fact, Stack):
@@ -90,12 +92,12 @@ def is_steady(carry):
         for other in map(fact_of, (carry.init, carry.next)) if isinstance(other, Array))
 
 
-def is_one(steps):
+def is_one(steps: Iterable[tuple[Callable, Any]]) -> bool:
     """Whether each pass adds one."""
     return [(f, getattr(o, "value", None)) for f, o in steps] == [(operator.sub, 1)]
 
 
-def taken_back(v, steps, later):
+def taken_back(v: Var, steps: Iterable[tuple[Callable, Any]], later: Var) -> tuple[list[Let], Var]:
     """Statements that make the value `v` that a pass began with from the one it left, and the former's name."""
     out, value = [], later
     for function, amount in steps:

@@ -26,6 +26,7 @@ np.ones_like(b)
 Source: A. Griewank and A. Walther, Evaluating Derivatives (2008), 4.2 (reversing overwrites).
 """
 import operator
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -40,6 +41,7 @@ from gradscribe.ast_transform.core.form import (
     Join,
     Let,
     Pack,
+    Slice,
     Var,
     all_made,
     all_reads,
@@ -61,7 +63,7 @@ from gradscribe.ast_transform.source.diagnose import ShapeError
 MANY = 8                # so many that a few rows of a table cost less than the table
 
 
-def cost_of(fact):
+def cost_of(fact: Any) -> int:
     """What saving a number or an array costs, in tenths of a number: an axis whose length is not known counts as MANY
     entries, one whose length is known as that many, MANY at most.
     """
@@ -615,7 +617,7 @@ def statements_before(block, step):
     return None
 
 
-def writes_a_part(step):
+def writes_a_part(step: Any) -> bool:
     """Whether a statement writes into an array: what it leaves of it is a new version."""
     return isinstance(step, Let) and updates(step.value) and isinstance(base := step.value.args[0], Var) and type(
         base.fact) is Array
@@ -628,7 +630,7 @@ def shows(value, old, array):
         value.fact.dtype) == np.dtype(array.fact.dtype)
 
 
-def may_repeat(index):
+def may_repeat(index: Var | Const | Pack | Slice) -> bool:
     """Whether an index may name an entry more than once: one with whole numbers in an array."""
     for p in index.items if isinstance(index, Pack) else (index,):
         fact = fact_of(p) if isinstance(p, (Var, Const)) else None
@@ -638,7 +640,7 @@ def may_repeat(index):
     return False
 
 
-def names_rows(index, made_by):
+def names_rows(index: Var | Const | Pack | Slice, made_by: Mapping[Var, Any]) -> bool:
     """Whether an index of arrays has the numbers of rows, each once, as one of them: x[np.arange(n), labels]."""
     arrays = [p for p in (index.items if isinstance(index, Pack) else (index,)) if isinstance(p, Var) and p.fact.dims]
     first = arrays[0].fact.dims[0] if arrays else None
@@ -653,7 +655,7 @@ def counts_up(value):
         k == "dtype" for k, _ in value.kwargs)
 
 
-def is_length(value):
+def is_length(value: Any) -> bool:
     """x.shape[k]"""
     return isinstance(value, Apply) and value.function is shape_of
 

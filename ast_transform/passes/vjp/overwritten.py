@@ -4,6 +4,9 @@
 `k[0] = a; k[1:] = b` sets every entry of k, whatever k was.  The first of the two then writes into an empty array, so
 that no adjoint reaches what was there, nothing of it is saved, and the entries can be computed again going backward.
 """
+from collections.abc import Callable, Container
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from gradscribe.ast_transform.analysis.regions import Regions
@@ -12,6 +15,7 @@ from gradscribe.ast_transform.core.form import (
     TEMPORARY,
     Apply,
     Const,
+    Function,
     Let,
     Pack,
     Slice,
@@ -23,11 +27,14 @@ from gradscribe.ast_transform.core.form import (
     rebuilt,
     walk,
 )
-from gradscribe.ast_transform.core.kinds import Array
+from gradscribe.ast_transform.core.kinds import Array, Length
 from gradscribe.ast_transform.core.operations import put
 
+if TYPE_CHECKING:
+    from gradscribe.ast_transform.passes.vjp.sweep import Sweep
 
-def unread(x, index, sweep):
+
+def unread(x: Var, index: Var | Const | Pack | Slice, sweep: "Sweep") -> bool:
     """Whether nothing asks for the adjoint of this part of x: x is a new array that was written elsewhere."""
     made, regions = sweep.made_by.get(x), sweep.engine.regions
     if not isinstance(made, Apply) or made.function is not put:
@@ -38,7 +45,7 @@ def unread(x, index, sweep):
         base not in sweep.active or unread(base, index, sweep))
 
 
-def forgotten(function, length_of, several):
+def forgotten(function: Function, length_of: Callable[[Length], Var | Apply | None], several: Container[Var]) -> list:
     """The body with new arrays where old ones are overwritten.
 
     length_of: the operand of a length; several: what has a dtype that is known when running only
@@ -47,6 +54,7 @@ def forgotten(function, length_of, several):
     writes = {s.targets[0]: s for s in walk(body) if is_write(s)}
     if not writes:
         return body
+    counts: dict[Var, int]
     counts, made = {}, {t: s for s in walk(body) if isinstance(s, Let) for t in s.targets}
     for v in [*(v for s in body for v in all_reads(s)), *operands(function.result)]:
         counts[v] = counts.get(v, 0) + 1
@@ -69,6 +77,8 @@ def forgotten(function, length_of, several):
             return None                 # entry by entry, what they held costs no more than a new array
         return next(found[:k] for k in range(1, len(found) + 1) if regions.cover(indices[:k], loops, fact))
 
+    fresh: dict[Var, Apply]
+    within: set[Var]
     fresh, within = {}, set()
     for last in reversed(list(writes.values())):
         if last.targets[0] in within:

@@ -7,6 +7,7 @@
 [False, True]
 """
 import operator
+from typing import Any
 
 import numpy as np
 
@@ -20,18 +21,19 @@ STORING = {put, put_add}
 SHORTENING = {pop, pop_front}
 
 
-def is_narrow(fact):
+def is_narrow(fact: Any) -> bool:
     """Numbers of less than double precision, which meet Python's numbers but not NumPy's without widening."""
     return isinstance(fact, Array) and not fact.weak and fact.differentiable and np.dtype(fact.dtype).itemsize < (
         16 if fact.kind == "c" else 8)
 
 
-def has_paths(body):
+def has_paths(body: list) -> bool:
     """Whether a value has one floating-point dtype on one path and another on another path.
 
     A Python number on one path and a narrow one on the other is the same while it meets narrow numbers in arithmetic:
     both give way to them.  A function makes a double of the Python number.
     """
+    yielding: set[Var]
     yielding, before = set(), -1
     while len(yielding) > before:
         before = len(yielding)
@@ -40,7 +42,7 @@ def has_paths(body):
     return False
 
 
-def keeps_dtype(body, array):
+def keeps_dtype(body: list, array: Var) -> bool:
     """Whether an array has the dtype of its fact whatever the path: it was made like an argument, and written into.
 
     >>> from gradscribe.ast_transform.examples import form
@@ -72,8 +74,9 @@ def keeps_dtype(body, array):
     return sure(array)
 
 
-def complex_by_path(body):
+def complex_by_path(body: list) -> set[Var]:
     """Values that are complex on some paths and real on others, which a value made like them would be as well."""
+    found: set[Var]
     found, before = set(), -1
     while len(found) > before:
         before = len(found)

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Rematerialisation: values that a backward loop computes again, in the forward loop's order, each in its own arm."""
+from collections.abc import Container, Iterable
+from typing import TYPE_CHECKING, Any
+
 from gradscribe.ast_transform.core.alias import raised
 from gradscribe.ast_transform.core.form import (
     Apply,
@@ -19,8 +22,12 @@ from gradscribe.ast_transform.core.form import (
 from gradscribe.ast_transform.core.operations import pop
 from gradscribe.ast_transform.passes.vjp.invertible import writes_a_part
 
+if TYPE_CHECKING:
+    from gradscribe.ast_transform.passes.vjp.tape import Restore
 
-def compute_again(restore, needed, saved, env, prefix, after, backward):
+
+def compute_again(restore: "Restore", needed: Iterable[Var], saved: Container[Var], env: dict[Var, Any],
+                  prefix: dict[int, list], after: dict[Var, Any], backward: list[Carry]) -> None:
     """Statements that make the remaining values again, in the order of the forward loop."""
     again, queue = {}, [v for v in needed if v not in saved]
     while queue:
@@ -79,7 +86,7 @@ def in_order(restore, again):
     return list(out)
 
 
-def assembled(restore, body, env, prefix):
+def assembled(restore: "Restore", body: list, env: dict[Var, Any], prefix: dict[int, list]) -> list:
     """The backward body with what restores its values in front, each in its own arm."""
     mirrored = {id(back): front for front, back in fronts(restore).items()}
 

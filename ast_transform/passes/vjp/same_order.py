@@ -11,12 +11,15 @@ carries is made again on the way instead of being saved.
 Source: A. Griewank, A. Walther, Evaluating Derivatives (2008), chapter 12 (reversal is for what a pass hands on).
 """
 import operator
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
 from gradscribe.ast_transform.core.alias import reads, repeatable, updates
 from gradscribe.ast_transform.core.draw import is_draw
 from gradscribe.ast_transform.core.form import (
     UNDEFINED,
     Apply,
+    Carry,
     Const,
     For,
     Function,
@@ -29,10 +32,13 @@ from gradscribe.ast_transform.core.form import (
 from gradscribe.ast_transform.core.kinds import Array
 from gradscribe.ast_transform.core.operations import Quoted, put_add
 
+if TYPE_CHECKING:
+    from gradscribe.ast_transform.passes.vjp.tape import Restore
+
 LINES = 3                               # statements that are made again: one more costs a reader what a store does
 
 
-def carried_along(restore, needed) -> list:
+def carried_along(restore: "Restore", needed: Iterable[Var]) -> list[Carry]:
     """The carries that a backward loop makes again in the forward loop's order, with all that it reads of a pass; none
     where it reads something else, or where its passes wait for each other.
 

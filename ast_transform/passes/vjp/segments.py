@@ -29,11 +29,12 @@ from gradscribe.ast_transform.core.form import (
 )
 from gradscribe.ast_transform.core.kinds import Array, Sequence, unknown
 from gradscribe.ast_transform.core.operations import both
+from gradscribe.ast_transform.passes.nonnegative import Naturals
 
 SHORT = 4                               # a loop of so few passes is left as it is
 
 
-def segmented(body, naturals):
+def segmented(body: list, naturals: Naturals) -> list:
     """A block whose checkpointed loops are cut into segments."""
     out = []
     for step in body:

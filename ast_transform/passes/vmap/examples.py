@@ -6,6 +6,7 @@ import math
 import operator
 import textwrap
 import types
+from typing import Any
 
 import numpy as np
 
@@ -226,7 +227,7 @@ class Examples:
         return None
 
 
-def is_no_list(value):
+def is_no_list(value: Any) -> bool:
     return isinstance(value, Apply) and value.function is no_elements
 
 

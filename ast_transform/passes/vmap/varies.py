@@ -8,7 +8,9 @@ tuple of masks, one for each part, or False where nothing in it differs.  Facts 
 ((True, False), (True, False), True)
 """
 import operator
+from collections.abc import Hashable
 from types import FunctionType
+from typing import Any
 
 from gradscribe.ast_transform.core.draw import is_draw
 from gradscribe.ast_transform.core.form import (
@@ -47,23 +49,23 @@ LENGTHS = {shape_of, size_of}
 JOINING = {named.psum, named.pmean, named.pmax, named.pmin, named.all_gather, named.axis_size}  # over their axis, too
 
 
-def differs(mask):
+def differs(mask: bool | tuple) -> bool:
     return any(map(differs, mask)) if isinstance(mask, tuple) else mask
 
 
-def brings_batch(value):
+def brings_batch(value: Any) -> bool:
     """A call of a function that brings its own form for a batch."""
     function = value.function if isinstance(value, Apply) else None
     return isinstance(function, CustomFunction) and function.rule.mode == "vmap"
 
 
-def is_over(value, axis):
+def is_over(value: Any, axis: Hashable) -> bool:
     """An operation over the axis of that name, or a call that takes the batch as a whole."""
     return brings_batch(value) or axis is not None and isinstance(value, Apply) and isinstance(
         value.function, FunctionType) and value.function in COLLECTIVES and axis in value.args[-1].value
 
 
-def joined(a, b):
+def joined(a: Any, b: Any) -> bool | tuple:
     if isinstance(a, tuple) and isinstance(b, tuple):
         return tuple(map(joined, a, b))
     if isinstance(a, tuple) or isinstance(b, tuple):
@@ -72,7 +74,7 @@ def joined(a, b):
     return a or b
 
 
-def all_of(fact):
+def all_of(fact: Any) -> bool | tuple:
     """The mask of a value that differs in every part."""
     if isinstance(fact, Sequence):
         return tuple(all_of(e) for e in fact.elements)
@@ -81,7 +83,7 @@ def all_of(fact):
     return isinstance(fact, Array)
 
 
-def part_of(fact, mask, key):
+def part_of(fact: Sequence, mask: Any, key: Any) -> bool | tuple:
     """The mask of a container's part."""
     if not mask:
         return False
@@ -90,7 +92,7 @@ def part_of(fact, mask, key):
     return mask[keys_of(fact).index(key) if fact.kind in ("dict", "record") else key]
 
 
-def keys_of(fact):
+def keys_of(fact: Sequence) -> list:
     return list(fact.keys) if fact.kind in ("dict", "record") else list(range(len(fact.elements)))
 
 

@@ -15,6 +15,7 @@ then a write into another array does not change it.
 {'a'}
 """
 from collections import Counter
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from gradscribe.codegen.loops.analysis.effects import reads_only
@@ -73,7 +74,7 @@ class Use(NamedTuple):
         return self.around[-1] if self.around else None
 
 
-def uses_in(s: Statement):
+def uses_in(s: Statement) -> Iterator[Use]:
     """The uses of names in a statement itself, in the order in which they are evaluated."""
     stored = stored_by(s)
     for e in read_by(s):
@@ -159,6 +160,7 @@ class Arrays:
         self.made: dict = {}
         self.entered: dict = {}
         other: set = set()
+        every: list[Use]
         self.again, self.views, every = set(), set(), []
         self.sets: Counter = Counter()
         for s in statements(function.block):
@@ -299,7 +301,7 @@ def families(function: Function) -> dict:
     return {name: root(name) for name in found}
 
 
-def shown_by(e, types: dict) -> frozenset:
+def shown_by(e: Expr, types: dict) -> frozenset:
     """The arrays of which a value may be a part."""
     if isinstance(e, (Op, Compare, Const, Length)) or reads_only(e) or isinstance(e, Load) and isinstance(
             e.array, Name) and (rank := types.get(e.array.id, UNKNOWN).rank) is not None and is_entry(e, rank):

@@ -14,6 +14,7 @@
 
 Source: R. Allen, K. Kennedy, Optimizing Compilers for Modern Architectures, 2002, chapters 2 and 5.
 """
+from collections.abc import Iterator
 from typing import Any
 
 from gradscribe.codegen.loops.analysis.arrays import uses_in
@@ -88,7 +89,7 @@ def indices_in(loop: For) -> set:
     return {s.index for s in statements([loop]) if isinstance(s, For)}
 
 
-def moved(loop: For):
+def moved(loop: For) -> Iterator[str]:
     """Names that a pass sets once, to the loop's index and a number from outside: another one in each pass."""
     sets = [n for s in statements([loop]) for n in set_by(s)]
     for s in loop.block:

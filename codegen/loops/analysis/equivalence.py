@@ -4,6 +4,7 @@
 Source: H. P. Barendregt, The Lambda Calculus, 1984, section 2.1, of terms; here of statements, whose free names are
 numbered with the others, in the order in which they stand in the text.
 """
+from collections.abc import Iterator
 from typing import NamedTuple
 
 from gradscribe.codegen.loops import form
@@ -55,7 +56,7 @@ def shape_of(block: list) -> Shape:
     return Shape(key, tuple(numbers))
 
 
-def parts_in_order(block: list):
+def parts_in_order(block: list) -> Iterator[Expr]:
     """The expressions of statements and of those inside them, in an order that is one for all of one shape."""
     for inner in form.statements(block):
         for e in form.expressions(inner):

@@ -21,6 +21,7 @@ from gradscribe.codegen.loops.form import (
     Call,
     Compare,
     Const,
+    Expr,
     For,
     Function,
     If,
@@ -143,7 +144,7 @@ def checked(s):
                 yield test.items
 
 
-def is_product(e) -> TypeGuard[Call]:
+def is_product(e: Expr) -> TypeGuard[Call]:
     return isinstance(e, Call) and e.function == "np.dot" and len(e.args) == 2
 
 

@@ -96,7 +96,7 @@ class Symbol:
         self.order = next(self._order)
 
 
-def of(symbol):
+def of(symbol: Symbol) -> Linear:
     return Linear(0, {symbol: 1})
 
 

@@ -32,13 +32,16 @@ def squares_adjoint(x, out, dx, dout):
 """
 import ast
 import math
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
 
 from gradscribe.ast_transform.source.diagnose import RuleError
+from gradscribe.ast_transform.source.origin import Origin
 from gradscribe.codegen.jit_cpu import in_loops
 from gradscribe.codegen.kernels.given import NoKernel, given_adjoint
+from gradscribe.codegen.kernels.thread import Thread
 from gradscribe.codegen.loops.analysis.slices import backward_slice
 from gradscribe.codegen.loops.build import entry, node, quoted, statement
 from gradscribe.codegen.loops.copies import propagate_copies
@@ -103,7 +106,8 @@ class Adjoint(NamedTuple):
     plain: bool
 
 
-def adjoint_of(pullback, thread, kinds: dict, wanted: list, label: str, origin) -> Adjoint:
+def adjoint_of(pullback: Callable[[], tuple], thread: Thread, kinds: dict, wanted: list, label: str,
+               origin: Origin | None) -> Adjoint:
     """The Adjoint of a kernel.
 
     pullback: gives its thread's by OfKernel, and the arrays that this reads from outside; kinds: {parameter: (dtype,

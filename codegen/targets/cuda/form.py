@@ -15,6 +15,7 @@ def f_1(n, x):
 import ast
 from typing import Any
 
+from gradscribe.ast_transform.source.origin import Origin
 from gradscribe.codegen.loops.build import node, quoted
 from gradscribe.codegen.loops.form import (
     Attribute,
@@ -87,7 +88,8 @@ def lines_of(block: list) -> list:
     return lines
 
 
-def strided(index: str, begin: Expr, stop: Expr, step: Expr, block: list, origin) -> list:
+def strided(index: str, begin: Expr, stop: Expr, step: Expr, block: list,
+            origin: Origin | None) -> list:
     """The passes of a loop from a place on, in steps: `range` would find the number of its passes by a division."""
     return [Let(index, begin), While(quoted("{} < {}", index, stop), [*block, Update(index, "+", step)], origin)]
 
@@ -122,6 +124,6 @@ def called_in(block: list) -> set:
     return {e.function.partition(".")[0] for e in parts if isinstance(e, Call)} | owners & MODULES
 
 
-def call(function: str, *args) -> Expr:
+def call(function: str, *args: Any) -> Expr:
     """function(*args); what is given may be nodes, names, numbers."""
     return Call(function, tuple(map(node, args)))

@@ -14,6 +14,7 @@
 """
 import ast
 
+from gradscribe.ast_transform.source.origin import Origin
 from gradscribe.codegen.loops.form import (
     BLOCKS,
     If,
@@ -23,7 +24,8 @@ from gradscribe.codegen.loops.form import (
 from gradscribe.codegen.loops.trees import to_statements
 
 
-def lines(block: list, level: int = 1, heading=None, around=None) -> list[str]:
+def lines(block: list, level: int = 1, heading: Origin | None = None,
+          around: Origin | None = None) -> list[str]:
     """The lines of a block; heading: the user's statement that the line before it was made of; around: that of the
     loop or the branch that holds the block.
 

@@ -49,9 +49,11 @@ def f(x, n):
     return (y, at)
 """
 import functools
+from collections.abc import Iterable
 
 import numpy as np
 
+from gradscribe.ast_transform.source.origin import Origin
 from gradscribe.codegen.loops.analysis.dependence import indices_in
 from gradscribe.codegen.loops.analysis.effects import SHOWN, Effects
 from gradscribe.codegen.loops.analysis.parallelism import Order, is_pair, put_together
@@ -95,7 +97,7 @@ RANKS = {"float64": ("{}", "unranked"), "float32": ("{}32", "unranked32")}
 WHOLE = {"int64", "int32"}
 
 
-def in_parallel(function: Function, private=()) -> None:
+def in_parallel(function: Function, private: Iterable[str] = ()) -> None:
     """Changes a function in place; private: what threads have for themselves."""
     Scans(function, private).block(function.block)
 
@@ -279,7 +281,7 @@ class Scans:
         return of_line(loop.origin, test)
 
 
-def of_line(origin, *made: Statement) -> list:
+def of_line(origin: Origin | None, *made: Statement) -> list:
     """Statements, and those in them, as of the user's line."""
     for s in statements(list(made)):
         s.origin = origin

@@ -38,6 +38,7 @@ def f(x, k):
 Where only a pass knows how often it adds, a first loop counts that and does nothing else.
 """
 import functools
+from collections.abc import Iterable
 from typing import NamedTuple, cast
 
 import numpy as np
@@ -84,7 +85,7 @@ class Sum(NamedTuple):
     counted: bool
 
 
-def in_one_order(function: Function, private=()) -> None:
+def in_one_order(function: Function, private: Iterable[str] = ()) -> None:
     """Changes a function in place; private: what threads have for themselves."""
     segments = Segments(function, private)
     function.block = segments.of_block(function.block)
