@@ -193,7 +193,8 @@ def _written_out(store, block, arrays):
     """
     value, found = store.value, []
     for k, s in reversed(list(enumerate(block[:block.index(store)]))):
-        if not isinstance(s, Let) or s.name not in names_in(value) or arrays.sets[s.name] != 1:
+        if not isinstance(s, Let) or s.name not in names_in(value) or arrays.sets[s.name] != 1 or not may_be_repeated(
+                s.value):
             continue
         entries = operands(s.value)[0]
         if any(isinstance(t.array, Name) and t.array.id in entries for i in statements(block[k + 1:block.index(store)])
