@@ -97,12 +97,13 @@ CHECKS_EACH = 8                         # passes that find nothing, for one that
 class Nest(NamedTuple):
     """Loops around one store of an entry, the outermost first.
 
-    store: with the numbers written out that its passes compute before; stored: as it stands; numbers: their names.
+    store: with the numbers written out that its place is made of; stored: as it stands; lets: the statements before it
+    that compute the numbers of its value.
     """
     loops: list
     store: Store
     stored: Store
-    numbers: frozenset = frozenset()
+    lets: tuple = ()
 
     @property
     def top(self) -> For:
@@ -113,27 +114,38 @@ class Nest(NamedTuple):
         """{index: how many passes}"""
         return {loop.index: loop.range[0] for loop in self.loops}
 
+    @property
+    def values(self) -> list[Expr]:
+        """What is stored, and what the numbers are that it is made of."""
+        return [self.store.value, *(let.value for let in self.lets)]
+
 
 def nest_of(s: Statement, arrays: Arrays | None = None) -> Nest | None:
     """The nest of a loop whose only statement is a loop, and so on, down to a store; arrays: those of the function,
-    where there may be numbers before, each set there alone.
+    where statements before may compute numbers, each set there alone.
     """
     loops: list = []
-    numbers: dict = {}
+    lets: list = []
     while is_counted(s):
         *before, last = s.block
         if not all(isinstance(b, Let) and arrays is not None and arrays.sets[b.name] == 1 for b in before):
             break
         loops.append(s)
-        for b in before:
-            numbers[b.name] = renamed(b.value, numbers)
+        lets += before
         s = last
-    indices = {loop.index for loop in loops}
+    indices, numbers = {loop.index for loop in loops}, dict[str, Expr]()
+    for let in lets:
+        numbers[let.name] = renamed(let.value, numbers)
     if not loops or not isinstance(s, Store) or not isinstance(s.entry.array, Name) or len(indices) < len(loops) or any(
             names_in(loop.range[0]) & (indices | numbers.keys()) for loop in loops):
         return None
-    whole = Store(cast(Load, renamed(s.entry, numbers)), renamed(s.value, numbers), s.op, s.origin)
-    return Nest(loops, whole, s, frozenset(numbers))
+    used: list = []
+    wanted = set(names_in(s.value))
+    for let in reversed(lets):
+        if let.name in wanted:          # not those that only the place is made of
+            used.insert(0, let)
+            wanted |= names_in(let.value)
+    return Nest(loops, Store(cast(Load, renamed(s.entry, numbers)), s.value, s.op, s.origin), s, tuple(used))
 
 
 def place_of(e: Expr, indices) -> Linear | None:
@@ -236,7 +248,7 @@ def in_one_step(function: Function) -> None:
     """Changes a function in place."""
     arrays = Arrays(function)
     done: set = set()
-    again: set = set()
+    shared: set = set()
     while True:
         found = next((s for name in sorted(arrays.own - done) if (s := steps_of(name, arrays, function))), None)
         if found is None:
@@ -246,7 +258,7 @@ def in_one_step(function: Function) -> None:
         if found.nest.store.op is None:
             new = with_border(found, function)
         else:
-            new = reader_gathers(found, arrays, function, again) or gathered(found, function)
+            new = reader_gathers(found, arrays, function, shared) or gathered(found, function)
         if new is None:
             continue
         tops = [s for s in (found.fill, found.nest.top) if s is not None and s is not new.instead]
@@ -295,11 +307,13 @@ def steps_of(name, arrays, function):
     seen = [i for p in places if p is not None for i in p.terms]
     if nest.store.op not in (None, "+") or None in places or sorted(seen) != sorted(indices) or not all(
             u.role == "length" or u.statement in stores or u.statement in after for u in uses) or any(
-            n.array == Name(name) for n in walk(nest.store.value) if isinstance(n, Load)):
+            n.array == Name(name) for value in nest.values for n in walk(value) if isinstance(n, Load)):
         return None
-    inside = set(statements([nest.top])) if nest.numbers else ()
-    if any(nest.numbers & names_of(s) for s in statements(function.block) if inside and s not in inside):
-        return None
+    inside = set(statements([nest.top]))
+    numbers = {s.name for s in inside if isinstance(s, Let)}
+    if not Effects([nest.top]).known or numbers and any(
+            numbers & names_of(s) for s in statements(function.block) if s not in inside):
+        return None                     # passes in another order would draw other numbers; numbers that others read
     return Steps(made, fill and fill.top, nest, value, places, nest.top)
 
 
@@ -372,7 +386,12 @@ def with_border(steps, function):
         if not (isinstance(n, Const) and isinstance(length, Const) and n.value + shift == length.value):
             stop = Const(n.value + shift) if isinstance(n, Const) else Op("+", (n, Const(shift))) if shift else n
             tests.append(Compare(("<",), (Name(index), stop)))
-    value = as_held(renamed(nest.store.value, back), made.dtype, function.types)
+    value, numbers = nest.store.value, {}
+    for let in nest.lets:
+        numbers[let.name] = renamed(let.value, numbers)
+    if any(sum(n == Name(let.name) for v in nest.values for n in walk(v)) > 1 for let in nest.lets):
+        return None                     # which would be computed again
+    value = as_held(renamed(renamed(value, numbers), back), made.dtype, function.types)
     if tests:
         value = Select(joined("and", tests), value, steps.value)
     return New(empty(made), nest.top, around(order, [Store(
@@ -439,7 +458,8 @@ def gathers(steps, function, solved, places, extent, name):
         form = at.plus(Linear(place.const), -1).plus(Linear(0, {i: place.terms[i] for i in others}), -1)
         levels.append((others, index, form.times(1 if c > 0 else -1), abs(c)))
     store = Store(nest.store.entry, nest.store.value, "+", nest.store.origin)
-    block = [as_number(store, name, made.dtype, function.types)]
+    block = [*(Let(let.name, let.value, let.origin) for let in nest.lets),
+             as_number(store, name, made.dtype, function.types)]
     for others, index, form, c in reversed(levels):
         tests, lets = within(form, known(nest.lengths[index]), extent, c), []
         if form.terms == {index: 1} and not form.const and c == 1:
@@ -479,34 +499,36 @@ def gathered(steps, function):
         own, [*block, Store(entry, Name(name), None, steps.nest.store.origin)], steps.nest.store.origin))
 
 
-def reader_gathers(steps, arrays, function, again):
-    """The nest that reads entries, each at most once, with what gathers them in it; None where there is none; again:
-    names of numbers that such nests have for themselves, which may have several.
+def reader_gathers(steps, arrays, function, shared):
+    """The nest that reads entries, each at most once, with what gathers them in it; None where there is none; shared:
+    names of indices that such nests have for themselves, so that the next may have them, too.
     """
     made, nest = steps.made, steps.nest
     reads = [u for u in arrays.uses[made.name] if not u.stored]
     block = arrays.blocks[nest.top]
     reader = next((n for s in block if (n := nest_of(s)) is not None and len(reads) == 1 and
                    n.stored is reads[0].statement), None)
+    # of entries that are not read, a place might have raised
     if reader is None or reads[0].role != "entry" or reader.store.op is not None or any(
-            isinstance(e, Call) and e.function == "place" for e in walk(nest.store.value)):     # which may raise
+            isinstance(e, Call) and e.function == "place" for value in nest.values for e in walk(value)):
         return None
     at = [place_of(p, reader.lengths.keys()) for p in reads[0].parent.index]
     if None in at or any(list(p.terms.values()) != [1] for p in at) or len({i for p in at for i in p.terms}) < len(
             reader.loops):
         return None
     until = Effects(block[block.index(nest.top) + 1:block.index(reader.top) + 1])       # the reader's own stores, too
-    operands = {n for e in (nest.store.value, *nest.lengths.values()) for n in names_in(e)} - nest.lengths.keys()
+    operands = {n for e in (*nest.values, *nest.lengths.values()) for n in names_in(e)} - nest.lengths.keys() - {
+        let.name for let in nest.lets}
     order, of_arrays = Order(function), [n for n in operands if function.types.get(n, UNKNOWN).rank]
     if not until.known or operands & (until.sets | until.writes.keys()) or not all(
             order.apart(written, n) for written in until.writes for n in of_arrays):
         return None
-    taken = all_names(function) - again | {
+    taken = all_names(function) - shared | {
         n for s in statements([nest.top, reader.top]) for n in (*names_of(s), *set_by(s))}
     new = {i: unused(f"{i}_", taken) for i in sorted(nest.lengths.keys() & reader.lengths.keys())}
     apart = renamed_nest(nest, new)
     function.types |= {j: Type("int64", 0) for j in new.values()}
-    again |= set(new.values())
+    shared |= set(new.values())
     inside = steps._replace(nest=apart, places=[Linear(p.const, {new.get(i, i): c for i, c in p.terms.items()})
                                                 for p in steps.places])
     found = gather_of(inside, function, at, reader.lengths)
@@ -524,5 +546,6 @@ def renamed_nest(nest, new):
     """A copy of a nest with other names of indices."""
     names = {i: Name(j) for i, j in new.items()}
     loops = [For(new.get(n.index, n.index), n.range, [], n.kind, n.origin, n.line) for n in nest.loops]
-    return nest._replace(loops=loops, store=Store(
+    lets = tuple(Let(let.name, renamed(let.value, names), let.origin) for let in nest.lets)
+    return nest._replace(loops=loops, lets=lets, store=Store(
         renamed(nest.store.entry, names), renamed(nest.store.value, names), nest.store.op, nest.store.origin))

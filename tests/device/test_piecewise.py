@@ -215,6 +215,66 @@ def both_axes(x):
     return y
 
 
+def twice_used(x):
+    y = np.zeros(9)
+    for i in range(4):
+        s = np.sin(x[i])
+        for k in range(3):
+            t = s * k
+            y[2 * i + k] += t * t + s
+    return y
+
+
+def border_used(x):
+    y = np.zeros(6)
+    for i in range(4):
+        s = np.sin(x[i])
+        y[i + 1] = s * s
+    z = np.zeros(3)
+    for i in range(3):
+        z[i] = y[-1] * x[i] + y[-2]
+    return y, z
+
+
+def let_after(x):
+    y = np.zeros(9)
+    s = 0.0
+    for i in range(4):
+        for k in range(3):
+            s = x[i] * k
+            y[2 * i + k] += s
+    return y * s
+
+
+def of_a_view(x):
+    y = np.zeros((3, 6))
+    v = y[1]
+    for i in range(4):
+        v[i + 1] = x[i]
+    for i in range(4):
+        for k in range(3):
+            y[2, i + k] += x[i] * v[i]
+    return y, v * 2
+
+
+def in_lists(x):
+    rows = [np.zeros(6), np.zeros(6)]
+    for i in range(4):
+        for k in range(3):
+            rows[0][i + k] += x[i] * k
+    rows[1][1:5] = x
+    return [rows[0] * rows[1], rows]
+
+
+def repeated_places(x):
+    i = np.array([0, 2, 2, 5])
+    y = np.zeros(8)
+    for k in range(3):
+        for j in range(4):
+            y[i[j] + k] += x[j] * (k + 1) ** 2
+    return y
+
+
 X, V, W = rng.standard_normal((4, 4)), rng.standard_normal(4), rng.standard_normal((5, 3))
 SIX, NINE = rng.standard_normal(6), rng.standard_normal(9)
 PROGRAMS = {
@@ -229,7 +289,9 @@ PROGRAMS = {
     "table, one more": (table_beyond, rng.standard_normal(7)), "whole numbers": (ints, np.arange(4)),
     "in a loop": (loop_pad, V), "read shifted": (pad_reader, X, X * 2), "operand set after": (mutate, V, np.ones(3)),
     "operand set between": (mutate_between, V, np.ones(3)), "set by its reader": (set_by_its_reader, V),
-    "view set by its reader": (view_set_by_its_reader, V), "no rows": (len_zero, np.zeros((0, 3))),
+    "view set by its reader": (view_set_by_its_reader, V), "numbers before": (twice_used, V),
+    "a border's number twice": (border_used, V), "a number read after": (let_after, V), "of a view": (of_a_view, V),
+    "in lists": (in_lists, V), "repeated places": (repeated_places, V), "no rows": (len_zero, np.zeros((0, 3))),
     "one row": (len_zero, np.ones((1, 3))), "stencil": (blur, rng.standard_normal((6, 5))),
     "stencil in single": (blur, rng.standard_normal((6, 5)).astype(np.float32)),
     "stencil, no middle": (blur, np.ones((2, 5))), "without overlap": (same_twice, W),
