@@ -27,7 +27,7 @@ import numpy as np
 try:
     import fcntl
 except ImportError:                     # a system without locks on files
-    fcntl = None  # type: ignore[assignment]
+    fcntl = None  # type: ignore[assignment]  # a module elsewhere
 
 from gradscribe.codegen import exact, internal_functions, llvm_inline, numba_memory, primitives, region_forms
 from gradscribe.codegen.loops import allocation, decisions, outline, scalar_regions, trees, uniform

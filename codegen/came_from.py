@@ -2,7 +2,7 @@
 """Where the lines of an emitted text came from."""
 import ast
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, cast
 
 import gast
 
@@ -26,7 +26,8 @@ def origins(tree: gast.Module, source: str) -> dict[int, list[Origin]]:
             for block in ("body", "orelse"):
                 if isinstance(getattr(node, block, None), list):
                     visit(getattr(node, block), getattr(twin, block))
-    visit(tree.body, ast.parse(source).body[0].body)  # type: ignore[attr-defined]
+    (again,) = cast(list[ast.FunctionDef], ast.parse(source).body)
+    visit(tree.body, again.body)
     return found
 
 

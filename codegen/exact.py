@@ -15,8 +15,8 @@ WRAPPING = {"add", "sub", "mul"}        # Numba tells LLVM that whole numbers ne
 def exact_functions() -> dict[str, Any]:
     """The functions that marked operations are printed as, for Numba."""
     exact = {name: _exact(name, f, without_flags) for f in FUNCTIONS.values() for name in [f"exact_{f.__name__}_"]}
-    return exact | {name: _exact(name, f, in_any_order) for f in map(FUNCTIONS.get, "+-*")
-                    for name in [f"summed_{f.__name__}_"]}  # type: ignore[union-attr]
+    return exact | {name: _exact(name, f, in_any_order) for f in map(FUNCTIONS.__getitem__, "+-*")
+                    for name in [f"summed_{f.__name__}_"]}
 
 
 def _exact(name, function, flags):

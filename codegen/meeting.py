@@ -296,8 +296,8 @@ def compiled(name: str) -> Any:
     function = OUTSIDE[name]
     types = (numba.int64,) * function.__code__.co_argcount
     key = hashlib.sha256("\0".join([cache.stamp(), own_text(), name]).encode()).hexdigest()[:40]
-    dispatcher = numba.njit(error_model="numpy", nogil=True, no_cfunc_wrapper=True)(  # type: ignore[call-overload]
-        FunctionType(function.__code__, space(), name))
+    options: dict[str, Any] = {"error_model": "numpy", "nogil": True, "no_cfunc_wrapper": True}
+    dispatcher = numba.njit(**options)(FunctionType(function.__code__, space(), name))
     if not cache.load(key, dispatcher, addressed):
         dispatcher.compile(types)
         cache.save(key, dispatcher, types, [])

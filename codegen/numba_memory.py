@@ -37,4 +37,4 @@ def leave_declarations_alone() -> None:
     @functools.wraps(passes)
     def over_definitions(self, module):
         return passes(self, Defined(module))
-    CPUCodeLibrary._optimize_functions = over_definitions  # type: ignore[method-assign]
+    CPUCodeLibrary._optimize_functions = over_definitions  # type: ignore[method-assign]  # Numba has no other way in

@@ -39,10 +39,10 @@ def in_place(tree: ast.AST, on_stack: Container[str] = ()) -> tuple[ast.AST, dic
     names = dict(primitives())
     for made in ast.walk(tree) if on_stack else ():
         if isinstance(made, ast.Assign) and getattr(made.targets[0], "id", None) in on_stack:
-            lengths = "_".join(str(d.value) for d in made.value.args[0].elts)  # type: ignore[attr-defined]
-            name: Any = f"{made.value.func.attr}_{lengths}_"  # type: ignore[attr-defined]
+            call: Any = made.value
+            name: Any = "_".join([call.func.attr, *(str(d.value) for d in call.args[0].elts), ""])
             names[name] = stacked(name)
-            made.value.func = ast.copy_location(ast.Name(name, ast.Load()), made.value.func)  # type: ignore
+            call.func = ast.copy_location(ast.Name(name, ast.Load()), call.func)
     for node in ast.walk(tree):
         if isinstance(node, ast.Call) and isinstance(node.func, (ast.Attribute, ast.Name)) and not node.keywords and \
                 len(node.args) > 1:

@@ -317,9 +317,9 @@ _SIGNS = {"<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.
           "!=": operator.ne}
 
 _function: Any
-for _sign, _function in {"<": np.less, "<=": np.less_equal, ">": np.greater, ">=": np.greater_equal, "==": np.equal,
-                         "!=": np.not_equal}.items():
-    _compare(_sign, _SIGNS[_sign], _function)
+for _compared, _function in {"<": np.less, "<=": np.less_equal, ">": np.greater, ">=": np.greater_equal,
+                             "==": np.equal, "!=": np.not_equal}.items():
+    _compare(_compared, _SIGNS[_compared], _function)
 
 
 # --- truth ------------------------------------------------------------------------------------------------------------
@@ -503,7 +503,7 @@ def _reciprocal(args, out):
     return quoted("{} / {}", literal(1, out), cast(args[0], out))
 
 
-@form(np.sign)  # type: ignore[no-redef]
+@form(np.sign)
 def _sign(args, out):
     if np.dtype(out).kind == "c":
         return None

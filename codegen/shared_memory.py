@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
+# The functions here are stubs: what calls them is compiled.
 # mypy: disable-error-code="empty-body"
 """Memory that threads share, for functions that Numba compiles: words of 64 bits by their addresses, which threads may
 read and write at a time, and locks on which they sleep without Python's.

@@ -161,7 +161,7 @@ def machine_code(function, kinds, architecture="sm_90", backend="cuda", apart=Fa
         given.append(of_numba.Array(kind, rank, "C" if contiguous else "A") if rank else kind)
     with addresses_apart(function, kinds) if apart and backend == "cuda" else contextlib.nullcontext():
         ptx = str(module.compile_ptx(made, of_numba.void(*given), cc=capability_of(architecture))[0])
-    entry, parameters = re.search(r"\.visible \.entry (\w+)\((.*?)\)", ptx, re.S).groups()  # type: ignore[union-attr]
+    entry, parameters = re.findall(r"\.visible \.entry (\w+)\((.*?)\)", ptx, re.S)[0]
     return Machine(ptx, entry, size_of(parameters), *assembled(ptx, architecture))
 
 

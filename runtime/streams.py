@@ -23,4 +23,4 @@ def generator_of(bits, seed):
     return rng
 
 
-generator_of.calls_python = True  # type: ignore[attr-defined]   # so it keeps the interpreter's lock
+generator_of.calls_python = True  # type: ignore[attr-defined]  # set on a function: it keeps the interpreter's lock

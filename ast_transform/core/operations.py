@@ -101,9 +101,9 @@ def run_length(start: int, stop: int, step: int) -> int:
 def entry_of_range(args: tuple, place: Any, apply: Callable[..., Any], const: Callable[[int], Any]) -> Any:
     """The entry of range(*args) at a place, from 0, as an operand; `apply` and `const` make such."""
     start, _, step = args
-    amount = getattr(step, "value", None)
+    amount: Any = getattr(step, "value", None)
     back = amount is not None and amount < 0
-    by = const(-amount) if back else step  # type: ignore[operator]
+    by = const(-amount) if back else step
     moved = place if getattr(by, "value", None) == 1 else apply(operator.mul, place, by)
     if getattr(start, "value", None) == 0:
         return apply(operator.neg, moved) if back else moved

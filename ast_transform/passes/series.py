@@ -105,7 +105,7 @@ class Series:
     def call_endless(self, function, args, words, node):
         """count, cycle, repeat"""
         if function is itertools.count:
-            start, step = [*args, *[Const(k) for k in (0, 1)][len(args):]]  # type: ignore[misc]
+            start, step = [*args, *[Const(k) for k in (0, 1)][len(args):]]  # type: ignore[misc]  # mypy counts the parts
             start, step = words.get("start", start), words.get("step", step)
             return Endless(lambda k: self.binary(operator.add, start, self.binary(operator.mul, k, step, node), node)
                            if not _is_one(step) else self.binary(operator.add, start, k, node), tuple(self.loops))

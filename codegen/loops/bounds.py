@@ -81,7 +81,7 @@ class Loop(NamedTuple):
     that go before it.
     """
     node: For
-    index: Symbol  # type: ignore[assignment]
+    index: Symbol  # type: ignore[assignment]  # tuple.index
     env: dict
     stored: set
     checks: list

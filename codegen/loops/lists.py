@@ -159,7 +159,7 @@ class Rows(NamedTuple):
     """
     array: str
     size: str
-    index: str  # type: ignore[assignment]
+    index: str  # type: ignore[assignment]  # tuple.index
     shape: tuple
     dtype: str
 

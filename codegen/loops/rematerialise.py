@@ -39,7 +39,7 @@ Source: P. Briggs, K. Cooper, L. Torczon, Rematerialization, 1992.
 """
 import functools
 import math
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 from gradscribe.codegen.loops.analysis import costs
 from gradscribe.codegen.loops.analysis.arrays import Arrays, Use, is_entry
@@ -327,5 +327,5 @@ def _plain_place(p):
 
 def operands(value: Expr) -> tuple[set[str], frozenset[str]]:
     """The arrays and the numbers that a value is made of."""
-    arrays = {n.array.id for n in walk(value) if isinstance(n, Load)}  # type: ignore[attr-defined]
+    arrays = {cast(Name, n.array).id for n in walk(value) if isinstance(n, Load)}
     return arrays, names_in(value) - arrays

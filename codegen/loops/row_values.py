@@ -91,7 +91,7 @@ class Made(NamedTuple):
         return not self.readers.keys() - {self.loop}
 
     @property
-    def index(self) -> str:  # type: ignore[override]
+    def index(self) -> str:  # type: ignore[override]  # tuple.index
         return self.store.entry.index[-1].id
 
 

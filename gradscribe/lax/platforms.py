@@ -45,4 +45,4 @@ def _read(reader, args, words, node):
     return reader.enter(function.value if isinstance(function, Const) else function, list(args), {})
 
 
-platform_dependent.normal_form_ = _read         # type: ignore[attr-defined]
+platform_dependent.normal_form_ = _read     # type: ignore[attr-defined]  # set on a function

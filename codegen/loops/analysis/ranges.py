@@ -15,6 +15,7 @@ Source: W. Harrison, Compiler analysis of the value ranges for variables, 1977; 
 programming, 1988 (extremes of linear forms over loops).
 """
 import itertools
+from typing import Any
 
 from gradscribe.codegen.loops.form import (
     MINUS_ONE,
@@ -78,7 +79,7 @@ class Linear:
     def __eq__(self, other):
         return isinstance(other, Linear) and self.const == other.const and self.terms == other.terms
 
-    __hash__ = None  # type: ignore[assignment]
+    __hash__: Any = None
 
 
 class Symbol:

@@ -147,11 +147,11 @@ def as_given(value, kind):
     return cp.ascontiguousarray(cp.asarray(value, dtype=dtype))
 
 
-def compile_function(function: Any, captured: dict | None = None, options: Any = ()) -> OnDevice:
+def compile_function(function: Any, captured: dict | None = None, options: tuple = ()) -> OnDevice:
     """A finished normal form without containers for a device; `captured` holds the arrays read from outside; options:
     those of module.py's Options.
     """
-    options = Options(*options, single=is_single(function, captured or {}))  # type: ignore[misc]
+    options = Options(*options)._replace(single=is_single(function, captured or {}))
     widened = Widened(function, captured or {}, options.bfloat16)
     lowering, extra = in_loops(widened.function, widened.captured, widened.allocate if widened.some else None,
                                        True)
