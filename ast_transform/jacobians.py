@@ -11,8 +11,11 @@ from gradscribe.ast_transform.core.form import Const, Pack
 from gradscribe.ast_transform.core.kinds import Array, spell
 from gradscribe.ast_transform.mapping import Vmap
 from gradscribe.ast_transform.passes.described import fact_of
-from gradscribe.ast_transform.passes.state import acts_once
-from gradscribe.ast_transform.passes.values import Derived, Section, Struct
+from gradscribe.ast_transform.reader.draws import drawn_once
+from gradscribe.ast_transform.reader.operands import as_operand, settle, spelled_value
+from gradscribe.ast_transform.reader.outer_state import acts_once
+from gradscribe.ast_transform.reader.registered import as_children, as_seen_by_caller
+from gradscribe.ast_transform.reader.values import Derived, Section, Struct
 from gradscribe.ast_transform.requirements import caller_of, check_inputs, place_of_result
 from gradscribe.ast_transform.source.diagnose import KindError
 from gradscribe.ast_transform.transforms import Grad, Jvp, Value, Vjp, label_of, leaves_of, parameter_names
@@ -27,22 +30,22 @@ class Jacobian(Grad):
         self.prefix = "jacfwd" if forward else "jacrev"
 
     def read(self, reader, base, args, words):
-        args, before = [reader.settle(reader.children(a)) for a in args], reader.drawn
-        words = {k: reader.children(v) for k, v in words.items()}
+        args, before = [settle(reader, as_children(reader, a)) for a in args], reader.draws.drawn
+        words = {k: as_children(reader, v) for k, v in words.items()}
         since = len(reader.build.block)
-        y = reader.children(reader.settle(Value(self.prefix).read(reader, base, args, words)))
-        reader.drawn_once(before, "a Jacobian")
+        y = as_children(reader, settle(reader, Value(self.prefix).read(reader, base, args, words)))
+        drawn_once(reader, before, "a Jacobian")
         acts_once(reader.build.block[since:], "a Jacobian")
         aux = None
         if self.aux:
-            y, aux = reader.settle(y.items[0]), y.items[1]
+            y, aux = settle(reader, y.items[0]), y.items[1]
         places = self.wanted(reader, base, args, words)
         names = parameter_names(base, len(args))
         for k in places:
             check_inputs(args[k], names[k], self.prefix, self.holomorphic, base, caller_of(reader))
 
         def per_result(value, result, place):
-            value = reader.settle(value)
+            value = settle(reader, value)
             if result and _is_none(value):
                 return value
             if isinstance(value, Struct):
@@ -55,7 +58,7 @@ class Jacobian(Grad):
             return per_argument(args[place], (), value, result, place)
 
         def per_argument(x, path, value, result, place):
-            x = reader.settle(x)
+            x = settle(reader, x)
             if _is_none(x):
                 return x
             if isinstance(x, Struct):
@@ -76,7 +79,7 @@ class Jacobian(Grad):
             out = for_argument(places[0])
         else:
             def per_leaf(value, result):
-                value = reader.settle(value)
+                value = settle(reader, value)
                 if result and _is_none(value):
                     return value
                 if isinstance(value, Struct):
@@ -88,14 +91,14 @@ class Jacobian(Grad):
                     )
                 return Struct("tuple", [per_argument(args[p], (), value, result, p) for p in places])
             out = per_leaf(y, ())
-        reader.label = f"{self.prefix}_{label_of(base)}"
-        return reader.seen(Struct("tuple", [out, aux]) if self.aux else out)
+        reader.context.label = f"{self.prefix}_{label_of(base)}"
+        return as_seen_by_caller(reader, Struct("tuple", [out, aux]) if self.aux else out)
 
     def leaf(self, reader, section, x, y):
         fx, fy = fact_of(x), fact_of(y)
         if not isinstance(fy, Array):
             raise KindError(
-                f"{self.prefix} needs a function that returns arrays, not {reader.spell(y)}",
+                f"{self.prefix} needs a function that returns arrays, not {spelled_value(reader, y)}",
                 place_of_result(section.base, caller_of(reader)),
                 "Return numbers, arrays or containers of them.",
             )
@@ -125,14 +128,14 @@ class Jacobian(Grad):
             return derivative.transform.read(reader, section, [x, basis] if self.forward else [basis, x], {})
         if self.forward:
             columns = Vmap((None, 0)).read(reader, Derived(tangent, section), [x, basis], {})
-            columns = reader.operand(columns)
+            columns = as_operand(reader, columns)
             out = reader.build.apply(np.transpose, columns) if fy.rank == 1 else reader.build.apply(
                 np.moveaxis, columns, Const(0), Const(-1)) if fy.rank else columns
         else:
             out = Vmap((0, None)).read(reader, Derived(adjoint, section), [basis, x], {})
         if (fx if self.forward else fy).rank > 1:
             lengths = [n for v in (y, x) for n in lengths_of(reader, v, args_of(section))]
-            out = reader.build.apply(np.reshape, reader.operand(out), Pack("tuple", tuple(lengths)))
+            out = reader.build.apply(np.reshape, as_operand(reader, out), Pack("tuple", tuple(lengths)))
         dtype = np.result_type(np.dtype(fx.dtype), np.dtype(fy.dtype))
         return reader.build.cast(out, dtype) if fact_of(out).dtype != dtype else out
 
@@ -170,7 +173,7 @@ class First(Vjp):
     """The adjoint of the only argument."""
 
     def read(self, reader, base, args, words):
-        return reader.settle(super().read(reader, base, args, words).items[0])
+        return settle(reader, super().read(reader, base, args, words).items[0])
 
 
 def _is_none(value):

@@ -1,17 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
 """vmap as a transformation: which axes of arguments and results the examples lie along."""
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 
 from gradscribe.ast_transform.core.children import children_of, name_of, registered
 from gradscribe.ast_transform.core.form import USER, Const, Function, Pack, Var, copied, substituted
 from gradscribe.ast_transform.core.kinds import Array, Length, Sequence, spell, unify, unknown
-from gradscribe.ast_transform.passes.derive import _parameters
 from gradscribe.ast_transform.passes.described import AS_ARRAY, fact_of
 from gradscribe.ast_transform.passes.overlap import compressed, overlapped
-from gradscribe.ast_transform.passes.values import Struct
 from gradscribe.ast_transform.passes.vmap.varies import all_of
+from gradscribe.ast_transform.reader.derivatives import _parameters, apart_block, to_value
+from gradscribe.ast_transform.reader.draws import as_parameter
+from gradscribe.ast_transform.reader.dynamic_lists import no_open_list
+from gradscribe.ast_transform.reader.operands import as_operand, as_struct, settle
+from gradscribe.ast_transform.reader.registered import as_children, as_seen_by_caller
+from gradscribe.ast_transform.reader.values import Struct
 from gradscribe.ast_transform.requirements import caller_of, fact_of_value, place_of, place_of_result
 from gradscribe.ast_transform.source.diagnose import KindError
 from gradscribe.ast_transform.transforms import Identity, Transform, label_of, parameter_names
@@ -28,12 +33,12 @@ class OnDevices(Identity):
 
     def read(self, reader, base, args, words):
         reader.arrangements = [*([compressed] if self.compress else []), *([overlapped] if self.overlap else [])]
-        axes = reader.axes
-        reader.axes = {**axes, **{name: Length(None, n) for name, n in self.sizes.items()}}
+        axes = reader.context.axes
+        reader.context.axes = {**axes, **{name: Length(None, n) for name, n in self.sizes.items()}}
         try:
             return super().read(reader, base, args, words)
         finally:
-            reader.axes = axes
+            reader.context.axes = axes
 
 
 class Vmap(Transform):
@@ -55,40 +60,40 @@ class Vmap(Transform):
             self.refuse(f"in_axes has {len(axes)} entr{'ies' if len(axes) != 1 else 'y'}, and {len(args)} positional "
                         f"argument{'s are' if len(args) != 1 else ' is'} given", None,
                         "Give one for each; those given by keyword are mapped along axis 0.", caller)
-        args, words = list(map(reader.children, args)), {k: reader.children(v) for k, v in words.items()}
+        args, words = list(map(partial(as_children, reader), args)), {k: as_children(reader, v) for k, v in words.items()}
         outer, origin = reader.build.block, reader.build.origin
         inner = [self.enter(reader, a, axes[k] if isinstance(axes, tuple) else axes, n, caller)
                  for k, (a, n) in enumerate(zip(args, names))]
         inner_words = {k: self.enter(reader, v, 0, k, caller) for k, v in words.items()}
         length = self.common(caller)
         numbers = {v for v in self.mapped if isinstance(v.fact, Array) and not v.fact.dims}
-        axes = reader.axes
-        reader.axes = axes if self.axis_name is None else {**axes, self.axis_name: length}
+        axes = reader.context.axes
+        reader.context.axes = axes if self.axis_name is None else {**axes, self.axis_name: length}
         try:
-            body, result = reader.apart_block(base, inner, inner_words, self.env, numbers)
-            reader.no_open_list(result, "vmap")
+            body, result = apart_block(reader, base, inner, inner_words, self.env, numbers)
+            no_open_list(reader, result, "vmap")
             function = Function(label_of(base), _parameters(self.env), body, result, base, {})
             reader.build.block = []
             made = reader.engine.batch(function, self.mapped, length, f"vmap_{function.label}",
                                        lambda node, place: self.outputs(node, self.out_axes, place, caller),
                                        self.strategy, self.axis_name)
         finally:
-            reader.build.block, reader.build.origin, reader.axes = outer, origin, axes
+            reader.build.block, reader.build.origin, reader.context.axes = outer, origin, axes
         env = {p.value: operand for p, operand in zip(made.params, self.env.values())}
         body = copied(made.body, env)
         reader.build.made.update({t: s.value for s in body if hasattr(s, "targets") for t in s.targets})
         outer += body
-        reader.label = made.label
-        return reader.seen(reader.to_value(substituted(made.result, env)))
+        reader.context.label = made.label
+        return as_seen_by_caller(reader, to_value(reader, substituted(made.result, env)))
 
     def refuse(self, reason, name, advice, caller):
         raise KindError(reason, place_of(self.base, name, caller), advice)
 
     def enter(self, reader, value, axis, name, caller):
         """An argument as one example sees it."""
-        value = reader.settle(value)
+        value = settle(reader, value)
         if axis is None:
-            return reader.as_parameter(value, False, self.env)
+            return as_parameter(reader, value, False, self.env)
         if isinstance(value, Struct):
             if value.whole is not None and value.version == 0 and axis == 0 and type(axis) is int:
                 return self.enter_whole(reader, value, name, caller)
@@ -127,14 +132,14 @@ class Vmap(Transform):
                             "Give None for what is the same for all examples.", caller)
             self.lengths.append((path, fact, fact.dims[0]))
             return _example(fact, fact.dims[1:])
-        operand = reader.operand(value)
+        operand = as_operand(reader, value)
         if not isinstance(operand, Var):
             return Struct(value.kind, [self.enter(reader, v, 0, f"{name}[{k!r}]", caller)
                                        for k, v in zip(value.keys or range(len(value.items)), value.items)],
                           value.keys, value.cls)
         var = Var(operand.hint, one(operand.fact, name), USER)
         self.env[var], self.mapped[var] = operand, all_of(var.fact)
-        return reader.whole(var)
+        return as_struct(reader, var)
 
     def parts(self, value, axis, name, caller):
         """The axes of the parts of a container: one for all, or one for each."""

@@ -2,6 +2,7 @@
 """The order of passes: from a function and the kinds of its arguments to a normal form, and through transformations."""
 import itertools
 from contextlib import contextmanager
+from functools import partial
 
 import gast
 import numpy as np
@@ -16,29 +17,29 @@ from gradscribe.ast_transform.passes.activity import is_own
 from gradscribe.ast_transform.passes.callees import EVERY, are_its_own, without_calls
 from gradscribe.ast_transform.passes.carried_views import carried_views
 from gradscribe.ast_transform.passes.check import check
-from gradscribe.ast_transform.passes.derive import CustomFunction
 from gradscribe.ast_transform.passes.described import fact_of
-from gradscribe.ast_transform.passes.edits import Edit
 from gradscribe.ast_transform.passes.entries import entries
 from gradscribe.ast_transform.passes.factorisations import factored_once
 from gradscribe.ast_transform.passes.first_writes import first_writes, listed
 from gradscribe.ast_transform.passes.handed_on import handed_on
-from gradscribe.ast_transform.passes.inlining import calls_itself
 from gradscribe.ast_transform.passes.jvp import Forward
 from gradscribe.ast_transform.passes.nesting import renest
 from gradscribe.ast_transform.passes.own_indices import by_own_index
 from gradscribe.ast_transform.passes.results import owned_results
 from gradscribe.ast_transform.passes.simplify import ask_latest, drop_dead, simplify
-from gradscribe.ast_transform.passes.specialise import Specialiser
-from gradscribe.ast_transform.passes.state import NeedsState
-from gradscribe.ast_transform.passes.storage import NeedsParts, NeedsPasses
 from gradscribe.ast_transform.passes.through_views import through_views
 from gradscribe.ast_transform.passes.triangles import by_substitution
-from gradscribe.ast_transform.passes.values import Derived, Struct
-from gradscribe.ast_transform.passes.views import is_array
 from gradscribe.ast_transform.passes.vjp.reverse import Reverse
 from gradscribe.ast_transform.passes.vmap.batch import Batch
 from gradscribe.ast_transform.passes.zero_arms import in_other_arm
+from gradscribe.ast_transform.reader.derivatives import CustomFunction, entry
+from gradscribe.ast_transform.reader.gradient_edits import Edit
+from gradscribe.ast_transform.reader.inlining import calls_itself
+from gradscribe.ast_transform.reader.memory import NeedsParts, NeedsPasses, may_be_in
+from gradscribe.ast_transform.reader.outer_state import NeedsState
+from gradscribe.ast_transform.reader.states import Reader
+from gradscribe.ast_transform.reader.values import Derived, Struct
+from gradscribe.ast_transform.reader.views import base_path, is_array
 from gradscribe.ast_transform.rules import tables  # noqa: F401  (fills the table)
 from gradscribe.ast_transform.source.diagnose import Demand, LanguageError, TransformError
 from gradscribe.ast_transform.source.read import read
@@ -54,7 +55,7 @@ class Pipeline:
     """
 
     def __init__(self, unroll=False, platform="cpu", half="float16"):
-        self.reader = Specialiser(unroll, self)
+        self.reader = Reader(unroll, self)
         self.unroll, self.platform, self.half, self.done = unroll, platform, half, set()
         self.being_kept = []            # the functions whose normal forms are being made for calls
         self.kept = {}                  # normal forms of functions that are called, by what they are called with
@@ -67,7 +68,7 @@ class Pipeline:
         stateful, apart, written_out = [], False, set()
         while True:
             try:
-                return check(self.reader.entry(callee, names, facts, words, label), "specialise")
+                return check(entry(self.reader, callee, names, facts, words, label), "specialise")
             except NeedsState as need:      # once more, with the object's attributes as values of the run
                 stateful.append(need.value)
             except NeedsParts:
@@ -77,7 +78,7 @@ class Pipeline:
             except NeedsLoops as need:
                 self.looped[need.tree] = as_loops(need.tree)
             self.reader.__init__(self.unroll, self)
-            self.reader.stateful, self.reader.apart, self.reader.unrolled_loops = stateful, apart, written_out
+            self.reader.outer.stateful, self.reader.containers.apart, self.reader.loops.unrolled = stateful, apart, written_out
 
     def kept_call(self, reader, function, args, node):
         """A callee with a normal form of its own, called on operands; None if it cannot stand alone."""
@@ -92,13 +93,13 @@ class Pipeline:
         self.kept[key] = None
         if calls_itself(source) and any(isinstance(n, gast.Name) and n.id == source.name for n in nodes(source.tree)):
             return None                 # it is read as loops, or as often as it calls itself
-        inner = Specialiser(self.unroll, self)
-        inner.captured, inner.guards, inner.functions, inner.errstate = \
-            {}, reader.guards, reader.functions, reader.errstate
-        inner.unrolled_loops, inner.instead = reader.unrolled_loops, reader.instead
+        inner = Reader(self.unroll, self)
+        inner.environment.captured, inner.environment.guards, inner.environment.functions, inner.context.errstate = \
+            {}, reader.environment.guards, reader.environment.functions, reader.context.errstate
+        inner.loops.unrolled, inner.context.instead = reader.loops.unrolled, reader.context.instead
         self.being_kept.append(function)
         try:
-            made = inner.entry(function, names, list(map(_passed, args)), {}, source.name)
+            made = entry(inner, function, names, list(map(_passed, args)), {}, source.name)
         except (TransformError, Demand, NeedsState):
             return None                 # reading it in place of the call tells where it fails
         finally:
@@ -107,14 +108,14 @@ class Pipeline:
         params = [p.value for p in made.params]
         if (
             not are_its_own(results, made.params)
-            or inner.writes_arguments
+            or inner.memory.writes_arguments
             or any(isinstance(s, Effect) for s in walk(made.body))
             or draws(made.body)
-            or inner.captured
+            or inner.environment.captured
             or [p.name for p in made.params] != names
         ):
             return None
-        shown = [inner.may_be_in(r) for r in results]
+        shown = [may_be_in(inner, r) for r in results]
         if any(p in s for p in params for s in shown) or sum(map(len, shown)) > len(frozenset().union(*shown)):
             return None                 # what it returns may show an argument: read in place, that is followed
         made.notes["fresh"] = True
@@ -161,8 +162,8 @@ class Pipeline:
 
     def rules_are_there(self):
         """A batch has no derivative of its own where those of its examples look at one another."""
-        if self.reader.without_rule:
-            label, axis, origin = self.reader.without_rule
+        if self.reader.context.without_rule:
+            label, axis, origin = self.reader.context.without_rule
             raise LanguageError(f"{label} brings its own derivative and looks along the axis {axis!r}: the derivative "
                                 "of a whole batch of it is not known", origin,
                                 "Differentiate inside the batch: gs.vmap(gs.grad(f), axis_name=...).")
@@ -215,7 +216,7 @@ class Pipeline:
             if any(isinstance(s, Let) and isinstance(s.value, Apply) and isinstance(s.value.function, CustomFunction)
                    for s in walk(function.body)):
                 function.body = without_calls(function.body, EVERY)
-        outside = {v for v, _ in self.reader.captured.values()}
+        outside = {v for v, _ in self.reader.environment.captured.values()}
         function = check(carried_views(through_views(function)), "through_views", outside)
         if not self.unroll:
             function.body = drop_dead(function.body, function.result)
@@ -239,7 +240,7 @@ class Pipeline:
 
     def nested(self, function) -> Function:
         """What is read once becomes part of its reader."""
-        outside = {v for v, _ in self.reader.captured.values()}
+        outside = {v for v, _ in self.reader.environment.captured.values()}
         if not self.unroll:
             function = check(by_own_index(function), "by_own_index", outside)
         return check(handed_on(check(renest(function, not self.unroll), "renest", outside)), "handed_on", outside)
@@ -249,15 +250,15 @@ class Pipeline:
         inner, made = self.read_alone(value)
         if made is None:
             return False                # what cannot be read may return anything
-        shown = frozenset().union(*map(inner.may_be_in, operands(made.result)))
-        return not inner.captured and shown.isdisjoint(p.value for p in made.params)
+        shown = frozenset().union(*map(partial(may_be_in, inner), operands(made.result)))
+        return not inner.environment.captured and shown.isdisjoint(p.value for p in made.params)
 
     def view_by(self, value):
         """The operations by which such a function's result is a view of its first argument, as its source says."""
         inner, made = self.read_alone(value)
-        if made is None or inner.captured or not isinstance(made.result, Var) or not made.params:
+        if made is None or inner.environment.captured or not isinstance(made.result, Var) or not made.params:
             return None
-        base, path = inner.base_path(made.result)
+        base, path = base_path(inner, made.result)
         known = all(v is viewed(m) for m, _ in path for v in operands(m))
         return path if base is made.params[0].value and known and isinstance(base.fact, Array) else None
 
@@ -265,10 +266,10 @@ class Pipeline:
         """A function of the user's that has a rule, read by itself: its reader and its normal form, or None."""
         if not is_own(value.function):
             return None, None
-        inner = Specialiser(self.unroll, self)
-        inner.guards, inner.functions, inner.from_source = self.reader.guards, self.reader.functions, value.function
+        inner = Reader(self.unroll, self)
+        inner.environment.guards, inner.environment.functions, inner.context.from_source = self.reader.environment.guards, self.reader.environment.functions, value.function
         try:
-            return inner, inner.entry(value.function, [f"x{k}" for k in range(len(value.args))], [
+            return inner, entry(inner, value.function, [f"x{k}" for k in range(len(value.args))], [
                 fact_of(a) for a in value.args], {k: fact_of(a) for k, a in value.kwargs}, value.function.__name__)
         except (TransformError, Demand, NeedsState, NeedsParts, NeedsPasses):
             return None, None
@@ -278,11 +279,11 @@ class Pipeline:
         found = False
         for step in walk(function.body):
             if isinstance(step, Let) and isinstance(step.value, Apply) and is_own(step.value.function):
-                inner = Specialiser(self.unroll, self)
-                inner.guards, inner.functions = self.reader.guards, self.reader.functions
-                inner.from_source = step.value.function
+                inner = Reader(self.unroll, self)
+                inner.environment.guards, inner.environment.functions = self.reader.environment.guards, self.reader.environment.functions
+                inner.context.from_source = step.value.function
                 names = [f"x{k}" for k in range(len(step.value.args))]
-                made = inner.entry(step.value.function, names, [fact_of(a) for a in step.value.args],
+                made = entry(inner, step.value.function, names, [fact_of(a) for a in step.value.args],
                                    {k: fact_of(a) for k, a in step.value.kwargs}, step.value.function.__name__)
                 keep = [k for k, p in enumerate(made.params) if isinstance(p.value, Var)]
                 given = [*step.value.args, *(a for _, a in step.value.kwargs)]

@@ -10,13 +10,13 @@ import numpy as np
 from gradscribe.ast_transform.core.form import Const, Function, Pack, Var
 from gradscribe.ast_transform.core.kinds import Array, Opaque, Sequence, Stack, Stream, holds_numbers, spell, unify
 from gradscribe.ast_transform.passes.described import AS_ARRAY, fact_of
-from gradscribe.ast_transform.passes.values import Bound, FunctionValue, Part, Struct
+from gradscribe.ast_transform.reader.values import Bound, FunctionValue, Part, Struct
 from gradscribe.ast_transform.source.diagnose import KindError, ShapeError, TransformError
 from gradscribe.ast_transform.source.origin import Origin
 from gradscribe.ast_transform.source.read import read, unwrap
 
 if TYPE_CHECKING:
-    from gradscribe.ast_transform.passes.specialise import Specialiser
+    from gradscribe.ast_transform.reader.states import Reader
 
 # places
 
@@ -79,7 +79,7 @@ def _own(body):
                     yield from _own(inner)
 
 
-def caller_of(reader: "Specialiser | None") -> Origin | None:
+def caller_of(reader: "Reader | None") -> Origin | None:
     """The place of the call that is being read; None at the outermost one."""
     return reader.build.origin if reader is not None and getattr(reader, "stack", None) else None
 

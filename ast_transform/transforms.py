@@ -10,12 +10,13 @@ import numpy as np
 
 from gradscribe.ast_transform.core.form import ADJOINT, Const, Pack, Param, Var
 from gradscribe.ast_transform.core.kinds import Array, Sequence, holds_numbers, is_function, spell
-from gradscribe.ast_transform.passes.derive import _label
 from gradscribe.ast_transform.passes.described import AS_ARRAY, fact_of
 from gradscribe.ast_transform.passes.simplify import drop_dead
-from gradscribe.ast_transform.passes.state import acts_once
-from gradscribe.ast_transform.passes.values import FunctionValue, Struct
 from gradscribe.ast_transform.passes.vjp.sweep import Sweep
+from gradscribe.ast_transform.reader.derivatives import _label, call_derived, enter
+from gradscribe.ast_transform.reader.operands import as_operand, settle
+from gradscribe.ast_transform.reader.outer_state import acts_once
+from gradscribe.ast_transform.reader.values import FunctionValue, Struct
 from gradscribe.ast_transform.requirements import (
     AS_PARTS,
     caller_of,
@@ -47,7 +48,7 @@ class Transform:
 
     def read(self, reader, base, args, words):
         """The value of transform(base)(*args, **words) inside a function that is read."""
-        return reader.derived(self, base, args, words)
+        return call_derived(reader, self, base, args, words)
 
     def names(self, names):
         """Parameter names of the result, from those of the function."""
@@ -211,12 +212,12 @@ class Vjp(Transform):
         found = []
 
         def visit(value, seed):
-            value = reader.settle(value)
+            value = settle(reader, value)
             if isinstance(seed, Pack):
                 for v, s in zip(in_order(seed, value), seed.items):
                     visit(v, s)
             elif seed is not None:
-                found.append(reader.operand(value))
+                found.append(as_operand(reader, value))
         check_fit(fact_of_value(self.seeds), fact_of_value(extra[0]), "the result", "the adjoint",
                   place_of_result(self.about, caller_of(reader)))
         visit(extra[0], self.seeds)
@@ -278,10 +279,10 @@ class Jvp(Transform):
 
         def visit(primal, tangent):
             if isinstance(primal, Struct) and primal.whole is None:
-                for p, t in zip(primal.items, in_order(primal, reader.settle(tangent))):
+                for p, t in zip(primal.items, in_order(primal, settle(reader, tangent))):
                     visit(p, t)
             elif isinstance(primal, Struct) or isinstance(primal, Var) and primal.fact.differentiable:
-                out.append(reader.operand(tangent))
+                out.append(as_operand(reader, tangent))
         caller, names = caller_of(reader), parameter_names(self.about, len(extra))
         for primal, k in zip(self.kept, wrt):
             if isinstance(k, int):
@@ -310,9 +311,9 @@ class Identity(Transform):
     prefix = "jit"
 
     def read(self, reader, base, args, words):
-        value = reader.enter(base, args, words)
+        value = enter(reader, base, args, words)
         plain = isinstance(base, types.FunctionType)        # what it calls may be a derivative with a name of its own
-        reader.label = label_of(base) if plain else getattr(reader, "label", None) or label_of(base)
+        reader.context.label = label_of(base) if plain else reader.context.label or label_of(base)
         return value
 
 

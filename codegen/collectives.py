@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gradscribe.ast_transform.core.form import Let, operands
-from gradscribe.ast_transform.passes.collectives import HALVES, MOVING, REDUCING, is_collective
+from gradscribe.ast_transform.reader.named_axes import HALVES, MOVING, REDUCING, is_collective
 from gradscribe.codegen.loops.build import ZERO, quoted
 from gradscribe.codegen.loops.form import Call, Const, Expr, Function, change, rebuilt, statements
 from gradscribe.codegen.lowered import Lazy, shape

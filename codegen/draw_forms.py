@@ -13,7 +13,7 @@ import numpy as np
 from gradscribe.ast_transform.core.draw import BITS
 from gradscribe.ast_transform.core.form import Const, Let
 from gradscribe.ast_transform.core.kinds import Array, Stream
-from gradscribe.ast_transform.passes.draws import GENERATOR, arguments, parameters
+from gradscribe.ast_transform.reader.draws import GENERATOR, arguments, parameters
 from gradscribe.ast_transform.source.diagnose import LanguageError
 from gradscribe.codegen.loops import form as loops
 from gradscribe.codegen.loops.build import ZERO, node

@@ -38,8 +38,8 @@ from gradscribe.ast_transform.core.operations import (
 from gradscribe.ast_transform.core.rule import SEQUENCE
 from gradscribe.ast_transform.passes.activity import rule_of
 from gradscribe.ast_transform.passes.anf import PACKAGES, spelled
-from gradscribe.ast_transform.passes.collectives import Axes
 from gradscribe.ast_transform.passes.described import fact_of
+from gradscribe.ast_transform.reader.named_axes import Axes
 from gradscribe.codegen.trees import as_index, as_test, const, dotted, name, truth
 from gradscribe.runtime.derivatives import stop_gradient
 

@@ -38,8 +38,8 @@ from gradscribe.ast_transform.core.operations import (
     put_add,
 )
 from gradscribe.ast_transform.passes.coalescing import unset_values
-from gradscribe.ast_transform.passes.collectives import WRITTEN
 from gradscribe.ast_transform.passes.results import Sources
+from gradscribe.ast_transform.reader.named_axes import WRITTEN
 from gradscribe.ast_transform.source.diagnose import RuleError
 from gradscribe.codegen import (  # noqa: F401  (they fill the table of forms)
     arranging_forms,

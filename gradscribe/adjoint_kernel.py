@@ -29,7 +29,7 @@ class OfThread(Transformed):
         """The finished form for such arguments, and the arrays that it reads from outside."""
         names = self.parameter_names(len(args))
         made, pipeline = self.normal_form(names, *self._described(args, {}, names), nested=False)
-        return pipeline.nested(self.transform.in_given_arrays(made)), pipeline.reader.captured
+        return pipeline.nested(self.transform.in_given_arrays(made)), pipeline.reader.environment.captured
 
 
 class Adjoint:

@@ -11,8 +11,11 @@ import numpy as np
 from gradscribe.ast_transform.core.form import Const
 from gradscribe.ast_transform.jacobians import Jacobian
 from gradscribe.ast_transform.mapping import Vmap
-from gradscribe.ast_transform.passes.specialise import Specialiser
-from gradscribe.ast_transform.passes.values import Derived, Struct
+from gradscribe.ast_transform.reader.draws import drawn_once
+from gradscribe.ast_transform.reader.frames import fail
+from gradscribe.ast_transform.reader.operands import as_operand, known_value, settle
+from gradscribe.ast_transform.reader.states import Reader
+from gradscribe.ast_transform.reader.values import Derived, Struct
 from gradscribe.ast_transform.requirements import place_of
 from gradscribe.ast_transform.source.diagnose import KindError
 from gradscribe.ast_transform.transforms import Grad, Jvp, Value, Vjp
@@ -474,7 +477,7 @@ def _read_gradient(value):
         names = ("fun", "argnums", "has_aux", "holomorphic")
         given = {**dict(zip(names, args)), **words}
         base = given.pop("fun")
-        options = {k: reader.static(v, f"{k} of grad", node) for k, v in given.items()}
+        options = {k: known_value(reader, v, f"{k} of grad", node) for k, v in given.items()}
         made = _gradient(None, options.get("argnums"), options.get("argnames"), value, options.get("has_aux", False),
                          options.get("holomorphic", False))(_dummy)
         return Derived(made.transform, _base(base))
@@ -488,13 +491,13 @@ def _read_vmap(reader, args, words, node):
     return Derived(vmap(_dummy, **options).transform, _base(base))
 
 
-def _plain(reader: Specialiser, value: Any, what: str, node: ast.AST) -> Any:
+def _plain(reader: Reader, value: Any, what: str, node: ast.AST) -> Any:
     """A container of literals, as Python has it."""
-    value = reader.settle(value)
+    value = settle(reader, value)
     if isinstance(value, Struct):
         items = [_plain(reader, v, what, node) for v in value.items]
         return dict(zip(value.keys, items)) if value.kind == "dict" else items if value.kind == "list" else tuple(items)
-    return reader.static(value, what, node)
+    return known_value(reader, value, what, node)
 
 
 def _dummy(x: Any) -> Any:
@@ -510,7 +513,7 @@ def _read_jacobian(make):
         names = ("fun", "argnums", "has_aux", "holomorphic")
         given = {**dict(zip(names, args)), **words}
         base = given.pop("fun")
-        options = {k: reader.static(v, f"{k} of a Jacobian", node) for k, v in given.items()}
+        options = {k: known_value(reader, v, f"{k} of a Jacobian", node) for k, v in given.items()}
         return make(_base(base), options)
     return read
 
@@ -528,38 +531,38 @@ def _hessian(base, options):
 
 def _read_jvp(reader, args, words, node):
     given = {**dict(zip(("fun", "primals", "tangents"), args)), **words}
-    primals, tangents = (reader.settle(given[k]).items for k in ("primals", "tangents"))
+    primals, tangents = (settle(reader, given[k]).items for k in ("primals", "tangents"))
     if len(primals) != len(tangents):
-        reader.fail(KindError, f"{len(primals)} primals and {len(tangents)} tangents are given", node)
+        fail(reader, KindError, f"{len(primals)} primals and {len(tangents)} tangents are given", node)
     return Jvp().read(reader, _base(given["fun"]), [*primals, *tangents], {})
 
 
 def _read_hvp(reader, args, words, node):
     given = {**dict(zip(("fun", "primals", "tangents"), args)), **words}
-    primals, tangents = (reader.settle(given[k]).items for k in ("primals", "tangents"))
+    primals, tangents = (settle(reader, given[k]).items for k in ("primals", "tangents"))
     gradient = Derived(Grad(0 if len(primals) == 1 else tuple(range(len(primals)))), _base(given["fun"]))
     return Jvp(tangent_only=True).read(reader, gradient, [*primals, *tangents], {})
 
 
 def _read_vjp(reader, args, words, node):
-    has_aux = bool(words and reader.static(words.get("has_aux", Const(False)), "has_aux", node))
-    base, primals, before = _base(args[0]), list(args[1:]), reader.drawn
-    y = reader.settle(Value("vjp").read(reader, base, primals, {}))
-    reader.drawn_once(before, "vjp inside a function")
+    has_aux = bool(words and known_value(reader, words.get("has_aux", Const(False)), "has_aux", node))
+    base, primals, before = _base(args[0]), list(args[1:]), reader.draws.drawn
+    y = settle(reader, Value("vjp").read(reader, base, primals, {}))
+    drawn_once(reader, before, "vjp inside a function")
     pull = Derived(_Pull(primals, has_aux), base)
     return Struct("tuple", [*(y.items if has_aux else [y])[:1], pull, *(y.items[1:] if has_aux else [])])
 
 
 def _read_linear_transpose(reader, args, words, node):
-    reader.fail(KindError, "whether a function is linear is found by calling it", node,
+    fail(reader, KindError, "whether a function is linear is found by calling it", node,
                 "Call gs.linear_transpose outside, or write gs.vjp(f, *primals)[1].")
 
 
 def _read_linearize(reader, args, words, node):
-    has_aux = bool(words and reader.static(words.get("has_aux", Const(False)), "has_aux", node))
-    base, primals, before = _base(args[0]), list(args[1:]), reader.drawn
-    y = reader.settle(Value("linearize").read(reader, base, primals, {}))
-    reader.drawn_once(before, "linearize inside a function")
+    has_aux = bool(words and known_value(reader, words.get("has_aux", Const(False)), "has_aux", node))
+    base, primals, before = _base(args[0]), list(args[1:]), reader.draws.drawn
+    y = settle(reader, Value("linearize").read(reader, base, primals, {}))
+    drawn_once(reader, before, "linearize inside a function")
     push = Derived(_Push(primals, has_aux), base)
     return Struct("tuple", [y.items[0], push, y.items[1]] if has_aux else [y, push])
 
@@ -586,12 +589,12 @@ class _Push(Jvp):
 
 def _read_stop(reader, args, words, node):
     def visit(value):
-        value = reader.settle(value)
+        value = settle(reader, value)
         if isinstance(value, Struct):
             return Struct(value.kind, [visit(i) for i in value.items], value.keys, value.cls)
         if isinstance(value, Const):
             return value
-        return reader.build.apply(_stop, operand := reader.operand(value), fact=operand.fact)
+        return reader.build.apply(_stop, operand := as_operand(reader, value), fact=operand.fact)
     return visit(args[0])
 
 

@@ -6,7 +6,10 @@ from typing import Any, cast
 
 from gradscribe.api import _base, _decorator
 from gradscribe.ast_transform.core.form import Const
-from gradscribe.ast_transform.passes.values import Derived
+from gradscribe.ast_transform.reader.derivatives import enter
+from gradscribe.ast_transform.reader.frames import here
+from gradscribe.ast_transform.reader.operands import known_value
+from gradscribe.ast_transform.reader.values import Derived
 from gradscribe.ast_transform.source.diagnose import KindError
 from gradscribe.frames import public
 from gradscribe.named import Named, counted, number_of
@@ -67,7 +70,7 @@ class Marked:
         before = build.again, build.segments
         build.again, build.segments = build.again or self.policy == "all", True
         try:
-            return reader.enter(base, args, words)
+            return enter(reader, base, args, words)
         finally:
             build.again, build.segments = before
 
@@ -75,11 +78,11 @@ class Marked:
 def _read(reader, args, words, node):
     """gs.checkpoint(f) inside a function that is read."""
     given = {**dict(zip(("fun",), args)), **words}
-    policy = reader.static(given.pop("policy", Const("all")), "the policy of a checkpoint", node) or "all"
+    policy = known_value(reader, given.pop("policy", Const("all")), "the policy of a checkpoint", node) or "all"
     given = {k: v for k, v in given.items() if k not in ("prevent_cse", "static_argnums", "static_argnames")}
     if policy not in POLICIES or set(given) != {"fun"}:
         raise KindError(f"checkpoint takes a function and a policy ({', '.join(map(repr, POLICIES))})",
-                        reader.here(node), 'Write gs.checkpoint(f), or gs.checkpoint(f, policy="loops").')
+                        here(reader, node), 'Write gs.checkpoint(f), or gs.checkpoint(f, policy="loops").')
     return Derived(Marked(policy), _base(given["fun"]))
 
 

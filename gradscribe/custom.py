@@ -3,6 +3,7 @@
 import functools
 from collections.abc import Callable, Sequence
 
+from gradscribe.ast_transform.reader.derivatives import call_custom
 from gradscribe.ast_transform.source.diagnose import KindError
 from gradscribe.custom_inside import inside
 from gradscribe.frames import public
@@ -35,8 +36,8 @@ class _Custom(Named):
 
     def normal_form_(self, reader, args, words, node):
         self.check(reader.build.origin)
-        reader.guards += [(self, part, getattr(self, part)) for part in self.parts]
-        return reader.custom(self, self.fun, args, words)
+        reader.environment.guards += [(self, part, getattr(self, part)) for part in self.parts]
+        return call_custom(reader, self, self.fun, args, words)
 
 
 class custom_vjp(_Custom):

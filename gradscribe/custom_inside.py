@@ -20,8 +20,11 @@ from collections.abc import Iterable
 from typing import Any
 
 from gradscribe.ast_transform.core.form import Const
-from gradscribe.ast_transform.passes.specialise import Specialiser
-from gradscribe.ast_transform.passes.values import Bound, Derived, FunctionValue, Struct
+from gradscribe.ast_transform.reader.derivatives import call_custom
+from gradscribe.ast_transform.reader.frames import here
+from gradscribe.ast_transform.reader.operands import known_value
+from gradscribe.ast_transform.reader.states import Reader
+from gradscribe.ast_transform.reader.values import Bound, Derived, FunctionValue, Struct
 from gradscribe.ast_transform.source.diagnose import KindError
 from gradscribe.named import number_of
 
@@ -62,18 +65,18 @@ class Inside:
         if self.rule is None:
             raise KindError(f"{self.called.__name__} has no rule yet", reader.build.origin,
                             "Call its defvjp(fwd, bwd)." if self.cls.mode == "vjp" else "Call its defjvp(rule).")
-        return reader.custom(self.rule, self.called, [*base.args, *_placed(base.args[0], args, words, reader)], {})
+        return call_custom(reader, self.rule, self.called, [*base.args, *_placed(base.args[0], args, words, reader)], {})
 
     def method(self, reader, value, name, args, words, node):
         """Sets the rules, which `value` then holds besides the function."""
         label, names = self.called.__name__, RULES.get(name, ())
         if self.rule is not None:
-            raise KindError(f"{label} is given a rule twice", reader.here(node), "Give it one rule.")
+            raise KindError(f"{label} is given a rule twice", here(reader, node), "Give it one rule.")
         given = {**dict(zip((*names, "symbolic_zeros", "optimize_remat"), args)), **words} if names else words
-        symbolic = bool(reader.static(given.pop("symbolic_zeros", Const(False)), "symbolic_zeros", node))
+        symbolic = bool(known_value(reader, given.pop("symbolic_zeros", Const(False)), "symbolic_zeros", node))
         given.pop("optimize_remat", None)
         if set(given) != set(names):
-            raise KindError(f"{name} of {label} is not given what it takes", reader.here(node),
+            raise KindError(f"{name} of {label} is not given what it takes", here(reader, node),
                             f"Write {label}.{name}({', '.join(names or ('rule', '...'))}).")
         rules = [given[n] for n in names] if names else list(args)
         self.rule = self.cls(self.called, (0, 1, *(n + 2 for n in self.nondiff)))
@@ -108,14 +111,14 @@ def _placed(fun, args, words, reader):
     return out
 
 
-def inside(cls: type[Any], reader: Specialiser, args: Iterable, words: dict[str, Any], node: ast.AST) -> Derived:
+def inside(cls: type[Any], reader: Reader, args: Iterable, words: dict[str, Any], node: ast.AST) -> Derived:
     """cls(fun, nondiff_argnums, nondiff_argnames) as the function that is read calls it."""
     given = {**dict(zip(("fun", "nondiff_argnums", "nondiff_argnames"), args)), **words}
     if "fun" not in given or set(given) - {"fun", "nondiff_argnums", "nondiff_argnames"}:
-        raise KindError(f"{cls.__name__} is not given what it takes", reader.here(node),
+        raise KindError(f"{cls.__name__} is not given what it takes", here(reader, node),
                         f"Write gs.{cls.__name__}(fun, nondiff_argnums=(...)).")
     fun = given.pop("fun")
-    numbers, names = (reader.static(given.get(word, Const(())), word, node)
+    numbers, names = (known_value(reader, given.get(word, Const(())), word, node)
                       for word in ("nondiff_argnums", "nondiff_argnames"))
     numbers = {numbers} if isinstance(numbers, int) else set(numbers)
     plain, label = fun.value if isinstance(fun, Const) else None, "function"
@@ -126,7 +129,7 @@ def inside(cls: type[Any], reader: Specialiser, args: Iterable, words: dict[str,
     for name in [names] if isinstance(names, str) else names:
         places = _places(fun)
         if name not in places and plain is None:
-            raise KindError(f"nondiff_argnames: {label} has no positional parameter {name!r}", reader.here(node),
+            raise KindError(f"nondiff_argnames: {label} has no positional parameter {name!r}", here(reader, node),
                             f"Its parameters are {', '.join(places) or 'none'}.")
         numbers.add(number_of(plain, name, "nondiff_argnames") if plain is not None else places.index(name))
     return Derived(Inside(cls, label, tuple(sorted(numbers))), Bound(Const(value_of), [fun], {}))

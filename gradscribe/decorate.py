@@ -3,6 +3,7 @@
 import functools
 
 from gradscribe.api import grad, jvp_of, value_and_grad, vjp_of
+from gradscribe.ast_transform.reader.derivatives import enter
 from gradscribe.jit import jit
 from gradscribe.named import Named
 
@@ -29,7 +30,7 @@ class function(Named):
         return self if instance is None else functools.partial(self, instance)
 
     def normal_form_(self, reader, args, words, node):
-        return reader.enter(self.fun, args, words)
+        return enter(reader, self.fun, args, words)
 
     @functools.cached_property
     def grad(self):

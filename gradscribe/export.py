@@ -58,11 +58,11 @@ def export(fun: Callable, *example_args: Any, path: str | Path, name: str | None
     normal_form, pipeline = made.normal_form(names, [describe(a, n) for a, n in zip(args, names)], {}, unroll=True,
                                              nested=False)
     reader = pipeline.reader
-    if reader.argument_outputs or reader.state_outputs or reader.given_changed is not None:
+    if reader.outer.argument_outputs or reader.outer.outputs or reader.containers.given_changed is not None:
         raise KindError("a function that writes into its arguments is not exported", place_of(fun),
                         "Return the arrays.")
     try:
-        text, lowering, extra, _ = lowered(normal_form, reader.captured)
+        text, lowering, extra, _ = lowered(normal_form, reader.environment.captured)
     except TransformError as error:
         error.origin = error.origin or place_of(fun)
         raise

@@ -16,8 +16,8 @@ from gradscribe.ast_transform.core.form import Const, Pack, Var
 from gradscribe.ast_transform.core.kinds import Array, Length, Opaque, key_of, unify
 from gradscribe.ast_transform.core.kinds import Sequence as Container
 from gradscribe.ast_transform.passes.described import fact_of
-from gradscribe.ast_transform.passes.short import Bfloat16
-from gradscribe.ast_transform.passes.state import APPENDED
+from gradscribe.ast_transform.reader.bfloat16 import Bfloat16
+from gradscribe.ast_transform.reader.outer_state import APPENDED, name_of_object
 from gradscribe.ast_transform.requirements import place_of, place_of_result
 from gradscribe.ast_transform.source.diagnose import EqualLengths, KindError, LanguageError, TransformError
 from gradscribe.ast_transform.transforms import Identity
@@ -221,30 +221,30 @@ class Jitted(Transformed):
 
     def _compiled(self, key, names, facts, words, convert):
         normal_form, pipeline = self.normal_form(names, facts, words, True, platform=self.platform, half=self.half)
-        reader, writes = pipeline.reader, pipeline.reader.writes_arguments
-        inputs, outputs = reader.state_inputs, [] if isinstance(self.base, Transformed) else reader.argument_outputs
-        if reader.given_changed is not None and not isinstance(self.base, Transformed):
-            raise LanguageError("changing a container that is an argument is not compiled", reader.given_changed,
+        reader, writes = pipeline.reader, pipeline.reader.memory.writes_arguments
+        inputs, outputs = reader.outer.inputs, [] if isinstance(self.base, Transformed) else reader.outer.argument_outputs
+        if reader.containers.given_changed is not None and not isinstance(self.base, Transformed):
+            raise LanguageError("changing a container that is an argument is not compiled", reader.containers.given_changed,
                                 "Make a new one, and return it: {**items} or [*items].")
         try:
             with telling("compiling", self.__name__, self._count), stopped_cleanly():
-                compiled = self.code_of(normal_form, reader.captured, self._meeting(key[:2], facts, words),
+                compiled = self.code_of(normal_form, reader.environment.captured, self._meeting(key[:2], facts, words),
                                         not_empty(facts, words))
         except TransformError as error:
             error.origin = error.origin or place_of_result(self.base)
             raise
-        call = caller(facts, words, normal_form, compiled, inputs, outputs, reader.state_outputs)
+        call = caller(facts, words, normal_form, compiled, inputs, outputs, reader.outer.outputs)
         if compiled.leaves_unsaid:
             call = self.worded(call, len(names), list(words))
         if compiled.reports:
             call = raising(call)
-        later = [f"{name}.append(...)" for _, name, *_ in reader.appended] + [
-            f"{reader.name_of(holder)}.{name} = ..." for holder, name, _ in reader.state_outputs if name != APPENDED]
+        later = [f"{name}.append(...)" for _, name, *_ in reader.outer.appended] + [
+            f"{name_of_object(reader, holder)}.{name} = ..." for holder, name, _ in reader.outer.outputs if name != APPENDED]
         text = compiled.source + "".join(f"# after each call: {line}\n" for line in later)
         version = Version(key, normal_form, None, text, call, guards_of(reader), convert,
-                          (self, len(names), reader.captured) if writes else None)
+                          (self, len(names), reader.environment.captured) if writes else None)
         version.compiled = compiled
-        if not (writes or inputs or outputs or reader.state_outputs or holds_children(fact_of(normal_form.result))):
+        if not (writes or inputs or outputs or reader.outer.outputs or holds_children(fact_of(normal_form.result))):
             version.leaves = facts, words
         if recording() and self.platform == "cpu":
             record(normal_form.label, compiled.llvm(), "llvm")

@@ -56,6 +56,8 @@ from gradscribe.ast_transform.passes.described import fact_of
 from gradscribe.ast_transform.passes.nesting import renest
 from gradscribe.ast_transform.passes.out_of_ssa import RESERVED
 from gradscribe.ast_transform.passes.simplify import simplify
+from gradscribe.ast_transform.reader.draws import drawn_once
+from gradscribe.ast_transform.reader.names import capture, lift
 from gradscribe.ast_transform.requirements import place_of
 from gradscribe.ast_transform.source.diagnose import KindError, LanguageError
 from gradscribe.codegen.build import build
@@ -77,8 +79,8 @@ class Halves:
 
     def __init__(self, form, reader, tangents):
         first, second = parted(form.body, late_values(form, tangents))
-        self.outside = [value for _, value in reader.captured.values() if isinstance(value, np.ndarray)]
-        outside = {v for v, value in reader.captured.values() if isinstance(value, np.ndarray)}
+        self.outside = [value for _, value in reader.environment.captured.values() if isinstance(value, np.ndarray)]
+        outside = {v for v, value in reader.environment.captured.values() if isinstance(value, np.ndarray)}
         early = outside.union(v for s in first for v in made(s))
         wanted = dict.fromkeys([*(v for s in second for v in all_reads(s)), *operands(form.result)])
         kept = tuple(v for v in wanted if v in early)
@@ -318,7 +320,7 @@ def names_of(kept, taken):
 
 
 def built(form, reader):
-    emitted = emit(check(renest(form), "renest"), form.label, reader.captured, reader.errstate)
+    emitted = emit(check(renest(form), "renest"), form.label, reader.environment.captured, reader.context.errstate)
     return build(emitted.running(), form.label, emitted.namespace), emitted
 
 
@@ -342,9 +344,9 @@ class LinearMap:
         if self.made in self.again.linear:
             self.again.linear[self.made].unchanged()
         primals = [from_outside(reader, p, f"primal_{k}") for k, p in enumerate(self.primals)]
-        before = reader.drawn
+        before = reader.draws.drawn
         value = self.made.normal_form_(reader, [*args, *primals] if self.first else [*primals, *args], words, node)
-        reader.drawn_once(before, "a linear function")
+        drawn_once(reader, before, "a linear function")
         return value
 
     @public
@@ -381,8 +383,8 @@ class LinearMap:
 def from_outside(reader, value, name):
     """A primal as a value of the function that is read: its numbers are values of the run, as arrays are."""
     if type(value) in (float, complex) or isinstance(value, np.inexact):
-        return reader.capture(value, name)
-    return reader.lift(value, name)
+        return capture(reader, value, name)
+    return lift(reader, value, name)
 
 
 def called(fun: Callable, primals: tuple) -> tuple["Again", Any]:
@@ -520,8 +522,8 @@ class Linear:
         facts, words = self.made._described(given, {}, names)
         form, pipeline = self.made.normal_form(names, facts, words, nested=False)
         halves = Halves(form, pipeline.reader, list(places))
-        if halves.found and pipeline.reader.writes_arguments:
-            return halves, apart(halves.once, self.made.base, n, pipeline.reader.captured)
+        if halves.found and pipeline.reader.memory.writes_arguments:
+            return halves, apart(halves.once, self.made.base, n, pipeline.reader.environment.captured)
         return halves, halves.once if halves.found else None
 
 

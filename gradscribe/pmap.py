@@ -13,7 +13,7 @@ import numpy as np
 from gradscribe import machine
 from gradscribe.api import _base, _dummy, _plain
 from gradscribe.ast_transform.mapping import OnDevices, Vmap
-from gradscribe.ast_transform.passes.values import Derived
+from gradscribe.ast_transform.reader.values import Derived
 from gradscribe.ast_transform.source.diagnose import KindError
 from gradscribe.entry import OTHER, entry_for
 from gradscribe.frames import public

@@ -40,8 +40,8 @@ class Known:
     def learn(self, base, reader):
         """A version was made by this reader: whether all that it read is known not to change unseen."""
         if self.shared:
-            self.shared = not (reader.kind_guards or reader.stateful) and self.stable(base) and all(
-                map(self.stable_read, reader.guards))
+            self.shared = not (reader.environment.kind_guards or reader.outer.stateful) and self.stable(base) and all(
+                map(self.stable_read, reader.environment.guards))
 
     def stable_read(self, guard):
         holder, name, value = guard

@@ -18,8 +18,10 @@ from gradscribe.ast_transform.core.draw import STREAMS
 from gradscribe.ast_transform.core.form import Var
 from gradscribe.ast_transform.core.kinds import Array, Length, Opaque, Sequence, key_of, told_apart
 from gradscribe.ast_transform.passes.described import constant_fact, describe, fact_of
-from gradscribe.ast_transform.passes.specialise import Specialiser
 from gradscribe.ast_transform.pipeline import Pipeline
+from gradscribe.ast_transform.reader.derivatives import root_arguments
+from gradscribe.ast_transform.reader.frames import inside
+from gradscribe.ast_transform.reader.states import Reader
 from gradscribe.ast_transform.requirements import place_of
 from gradscribe.ast_transform.source.diagnose import KNOWN, Demand, KindError, LanguageError, TransformError
 from gradscribe.ast_transform.source.read import Scope
@@ -233,10 +235,10 @@ class Transformed(Named):
                 continue
             if log.isEnabledFor(logging.DEBUG):
                 log.debug("%s for (%s): %.3f s", self.__name__, ", ".join(told.values()), time.perf_counter() - start)
-            captured = list(self._reader.captured.values())
+            captured = list(self._reader.environment.captured.values())
             version.outside = [value for _, value in captured]
             version.lengths = lengths_of([*facts, *words.values(), *(v.fact for v, _ in captured)])
-            version.seen = self._reader.guards
+            version.seen = self._reader.environment.guards
             self._known.learn(self.base, self._reader)
             try:
                 version.kinds = spelled(args, kwargs, self._static)
@@ -300,7 +302,7 @@ class Transformed(Named):
     def _ask_for(self, demand, args, kwargs):
         """An argument whose value must be known joins the static ones."""
         names = self.parameter_names(len(args))
-        roots = self._reader.roots(demand.variable)
+        roots = root_arguments(self._reader, demand.variable)
         places = []
         for v in roots:
             place = v.hint if v.hint in kwargs else names.index(v.hint) if v.hint in names else None
@@ -316,12 +318,12 @@ class Transformed(Named):
     def _made(self, key, names, facts, words, convert):
         with telling("transforming", self.__name__, self._count):
             normal_form, pipeline = self.normal_form(names, facts, words)
-            emitted = emit(normal_form, normal_form.label, pipeline.reader.captured, pipeline.reader.errstate)
+            emitted = emit(normal_form, normal_form.label, pipeline.reader.environment.captured, pipeline.reader.context.errstate)
             emitted.home = home_of(self)
             function = build(emitted.running(), normal_form.label, emitted.namespace)
         return Version(key, normal_form, emitted, None, function,
                        guards_of(pipeline.reader), convert,
-                       (self, len(names), pipeline.reader.captured) if pipeline.reader.writes_arguments else None)
+                       (self, len(names), pipeline.reader.environment.captured) if pipeline.reader.memory.writes_arguments else None)
 
     def _why(self, kinds: dict[str, str], version) -> str:
         """Why there was no version yet that serves arguments of these kinds."""
@@ -412,7 +414,7 @@ class Transformed(Named):
         """Read inside another function: the statements of the transformed function."""
         if self.made_by is None:
             return self.transform.read(reader, self.base, args, words)
-        with reader.inside(f"{self.made_by} of {getattr(self.base, '__name__', 'a function')}"):
+        with inside(reader, f"{self.made_by} of {getattr(self.base, '__name__', 'a function')}"):
             return self.transform.read(reader, self.base, args, words)
 
     # reading
@@ -463,7 +465,7 @@ class Transformed(Named):
 
     def _emitted_before(self, facts):
         normal_form, pipeline = self.normal_form([n for n, _ in facts], [f for _, f in facts], {})
-        emitted = emit(normal_form, normal_form.label, pipeline.reader.captured, pipeline.reader.errstate)
+        emitted = emit(normal_form, normal_form.label, pipeline.reader.environment.captured, pipeline.reader.context.errstate)
         emitted.home = home_of(self)
         return emitted
 
@@ -667,12 +669,12 @@ def agree(made, given) -> bool:
     return True
 
 
-def guards_of(reader: Specialiser) -> tuple[Callable[[], bool], ...]:
+def guards_of(reader: Reader) -> tuple[Callable[[], bool], ...]:
     """Checks that what was read from outside is still the same object, that containers hold the same, and that
     functions do.
     """
-    checks = [_guard(*read) for read in may_change(reader.guards)]
-    return (*checks, *_name_guards(reader.guards), *_function_guards(reader.functions), *reader.kind_guards)
+    checks = [_guard(*read) for read in may_change(reader.environment.guards)]
+    return (*checks, *_name_guards(reader.environment.guards), *_function_guards(reader.environment.functions), *reader.environment.kind_guards)
 
 
 def may_change(seen):

@@ -15,7 +15,7 @@ import pytest
 
 import gradscribe as gs
 from gradscribe import making, progress
-from gradscribe.ast_transform.passes.specialise import Specialiser
+from gradscribe.ast_transform.reader import dispatch
 from gradscribe.codegen import cache, jit_cpu
 from gradscribe.codegen.interrupts import stopped_cleanly
 
@@ -113,18 +113,18 @@ def test_errors_pass(monkeypatch, at_once):
 
 def interrupted_once(monkeypatch, holder, name):
     """KeyboardInterrupt where this function is called for the first time."""
-    before, calls = getattr(holder, name), []
+    before, calls = holder[name] if isinstance(holder, dict) else getattr(holder, name), []
 
     def now(*args, **kwargs):
         calls.append(name)
         if len(calls) == 1:
             raise KeyboardInterrupt
         return before(*args, **kwargs)
-    monkeypatch.setattr(holder, name, now)
+    (monkeypatch.setitem if isinstance(holder, dict) else monkeypatch.setattr)(holder, name, now)
 
 
 @pytest.mark.parametrize("holder, name", [
-    (Specialiser, "eval_BinOp"), (cache, "key_of"), (jit_cpu, "_put"), (jit_cpu, "compiled_and_kept"),
+    (dispatch.EVALUATE, "BinOp"), (cache, "key_of"), (jit_cpu, "_put"), (jit_cpu, "compiled_and_kept"),
     (cache, "save"), (cache.os, "replace"), (cache, "prune"),
 ], ids=lambda v: v if isinstance(v, str) else "")
 def test_an_interrupted_call_and_the_next(monkeypatch, tmp_path, holder, name):

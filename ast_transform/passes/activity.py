@@ -16,7 +16,7 @@ from typing import Any
 from gradscribe.ast_transform.core.form import Apply, Effect, For, Function, If, Let, Var, While, operands, walk
 from gradscribe.ast_transform.core.operations import Quoted, held
 from gradscribe.ast_transform.core.rule import RULES, Rule
-from gradscribe.ast_transform.passes.values import Pullback, variables_in
+from gradscribe.ast_transform.reader.values import Pullback, variables_in
 
 
 def active_values(body: list, wrt: Iterable[Var]) -> set[Var]:

@@ -66,7 +66,7 @@ from gradscribe.ast_transform.core.form import (
 from gradscribe.ast_transform.core.kinds import Array
 from gradscribe.ast_transform.passes import types
 from gradscribe.ast_transform.passes.anf import describe
-from gradscribe.ast_transform.passes.views import axes_undone
+from gradscribe.ast_transform.reader.views import axes_undone
 from gradscribe.ast_transform.rules.identities import IDENTITIES
 
 SUMS, PRODUCTS = {"sum", "difference"}, {"product", "quotient"}

@@ -27,7 +27,7 @@ from gradscribe.ast_transform.core.form import (
     walk,
 )
 from gradscribe.ast_transform.core.kinds import Array
-from gradscribe.ast_transform.passes.derive import CustomFunction
+from gradscribe.ast_transform.reader.derivatives import CustomFunction
 
 
 def called(step):

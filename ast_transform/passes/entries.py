@@ -23,7 +23,7 @@ from typing import Any
 from gradscribe.ast_transform.core.alias import aliased, may_give_a_cell, parts_of, updates
 from gradscribe.ast_transform.core.form import Apply, Const, Function, Let, Pack, Var, blocks, is_application, walk
 from gradscribe.ast_transform.core.kinds import Array
-from gradscribe.ast_transform.passes.views import index_of, is_number
+from gradscribe.ast_transform.reader.views import index_of, is_number
 
 
 def entries(function: Function) -> Function:

@@ -30,7 +30,7 @@ from gradscribe.ast_transform.core.form import Apply, Let, Var, all_reads, block
 from gradscribe.ast_transform.core.kinds import Array
 from gradscribe.ast_transform.core.operations import put_add
 from gradscribe.ast_transform.passes.types import item
-from gradscribe.ast_transform.passes.views import index_of, is_number, is_slice, joined
+from gradscribe.ast_transform.reader.views import index_of, is_number, is_slice, joined
 
 
 def inner_writes(body: list, result: Any) -> list:

@@ -69,20 +69,21 @@ from gradscribe.ast_transform.passes.callees import (
 )
 from gradscribe.ast_transform.passes.check import check_results
 from gradscribe.ast_transform.passes.coalescing import unset_values
-from gradscribe.ast_transform.passes.collectives import is_collective
-from gradscribe.ast_transform.passes.derive import CustomFunction
-from gradscribe.ast_transform.passes.derive import _leaves as leaves_of
 from gradscribe.ast_transform.passes.described import fact_of
-from gradscribe.ast_transform.passes.edits import Edit
 from gradscribe.ast_transform.passes.reparametrise import reparametrised
-from gradscribe.ast_transform.passes.rule_inlining import derivative_of, read_derivative
 from gradscribe.ast_transform.passes.simplify import drop_dead
 from gradscribe.ast_transform.passes.symbolic import is_array, pair_of, without_zeros, zero_of
 from gradscribe.ast_transform.passes.tangents import Tangents
-from gradscribe.ast_transform.passes.values import Struct
 from gradscribe.ast_transform.passes.vjp.expansion import length_of, typed, zero_by_shape
 from gradscribe.ast_transform.passes.vjp.sweep import NESTED, SHAPE_ONLY, Sweep
 from gradscribe.ast_transform.passes.vmap.own import TangentRule
+from gradscribe.ast_transform.reader.calls import several
+from gradscribe.ast_transform.reader.derivatives import CustomFunction, result_operand
+from gradscribe.ast_transform.reader.derivatives import _leaves as leaves_of
+from gradscribe.ast_transform.reader.gradient_edits import Edit
+from gradscribe.ast_transform.reader.named_axes import is_collective
+from gradscribe.ast_transform.reader.rule_inlining import derivative_of, read_derivative
+from gradscribe.ast_transform.reader.values import Struct
 from gradscribe.ast_transform.source.diagnose import RuleError, TransformError
 
 
@@ -312,7 +313,7 @@ class Forward(Tangents):
             return zero_of(self.reader, value) if absent else self.of(value)
 
         given = [*fixed, Struct("tuple", primals), Struct("tuple", [dot_of(a) for a in primals])]
-        ys, dots = (callee.leaves(self.reader.result_operand(without_zeros(self.reader, p)), "the rule", step.origin)
+        ys, dots = (callee.leaves(result_operand(self.reader, without_zeros(self.reader, p)), "the rule", step.origin)
                     for p in pair_of(self.reader, callee.rule, callee, given, step))
         for t, y, dot in zip(step.targets, ys, dots):
             self.build.block.append(Let((t,), y, step.origin))
@@ -503,7 +504,7 @@ class Forward(Tangents):
             fact = target.fact
         out = self.build.call(function, tuple(args), words, fact=fact)
         if len(step.targets) > 1 or isinstance(target.fact, Sequence) or isinstance(fact_of(out), Sequence):
-            return self.reader.several(out, function, args, words)
+            return several(self.reader, out, function, args, words)
         return out
 
     def part(self, rule, name, given):

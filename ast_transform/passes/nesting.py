@@ -55,9 +55,9 @@ from gradscribe.ast_transform.core.operations import (
     unpacked,
 )
 from gradscribe.ast_transform.passes.algebra import updated_in
-from gradscribe.ast_transform.passes.collectives import is_collective
 from gradscribe.ast_transform.passes.described import fact_of
 from gradscribe.ast_transform.passes.simplify import drop_dead
+from gradscribe.ast_transform.reader.named_axes import is_collective
 
 ENTRY = 5                           # nodes of A[i, j]: what a reader takes in at a glance
 LINE = 2                            # nodes of a line that sets a name, beside its value

@@ -35,7 +35,7 @@ from gradscribe.ast_transform.core.form import (
 )
 from gradscribe.ast_transform.core.kinds import Array
 from gradscribe.ast_transform.core.operations import astype
-from gradscribe.ast_transform.passes.collectives import HALVES, is_collective
+from gradscribe.ast_transform.reader.named_axes import HALVES, is_collective
 
 NARROW = {np.dtype(np.float64): np.dtype(np.float32), np.dtype(np.complex128): np.dtype(np.complex64)}
 

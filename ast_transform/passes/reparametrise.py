@@ -8,8 +8,8 @@ A draw of another family with an active parameter is refused.
 >>> from gradscribe.ast_transform.examples import form, show
 >>> made = form("def f(s, rng):\\n    y = rng.normal(1.0, s)\\n    return y", 2.0, np.random.default_rng(0))
 >>> s = made.params[0].value
->>> from gradscribe.ast_transform.passes.specialise import Specialiser
->>> made.body = reparametrised(Specialiser(), made.body, {s})
+>>> from gradscribe.ast_transform.reader.states import Reader
+>>> made.body = reparametrised(Reader(), made.body, {s})
 >>> print(show(made))
 f(s, rng):
     noise = standard_normal(rng)
@@ -26,11 +26,11 @@ from gradscribe.ast_transform.core.draw import Draw, draw
 from gradscribe.ast_transform.core.form import USER, Apply, Const, Let, Pack, Var, operands, rebuilt, walk
 from gradscribe.ast_transform.core.kinds import Array
 from gradscribe.ast_transform.passes.described import fact_of
-from gradscribe.ast_transform.passes.draws import LITERAL, STATE, arguments, result_fact
+from gradscribe.ast_transform.reader.draws import LITERAL, STATE, arguments, result_fact
 from gradscribe.ast_transform.source.diagnose import RuleError
 
 if TYPE_CHECKING:
-    from gradscribe.ast_transform.passes.specialise import Specialiser
+    from gradscribe.ast_transform.reader.states import Reader
 
 LOCATED = {"normal": ("loc", "scale", "standard_normal"), "laplace": ("loc", "scale", "laplace"),
            "logistic": ("loc", "scale", "logistic"), "gumbel": ("loc", "scale", "gumbel"),
@@ -39,7 +39,7 @@ LOCATED = {"normal": ("loc", "scale", "standard_normal"), "laplace": ("loc", "sc
 DEFAULTS = {"loc": 0.0, "mean": 0.0, "scale": 1.0, "sigma": 1.0, "low": 0.0, "high": 1.0}
 
 
-def reparametrised(reader: "Specialiser", body: list, active: set[Var]) -> list:
+def reparametrised(reader: "Reader", body: list, active: set[Var]) -> list:
     """A block whose draws have no active parameters; their results depend on these by arithmetic."""
     if not any(v in active for v in _given(body)):
         return body

@@ -8,13 +8,15 @@ import numpy as np
 from gradscribe.ast_transform.core.form import Const, Let, Var
 from gradscribe.ast_transform.core.kinds import Array
 from gradscribe.ast_transform.passes.described import fact_of
-from gradscribe.ast_transform.passes.values import Struct
+from gradscribe.ast_transform.reader.derivatives import enter
+from gradscribe.ast_transform.reader.operands import settle, spelled_value
+from gradscribe.ast_transform.reader.values import Struct
 from gradscribe.ast_transform.source.diagnose import KindError
 from gradscribe.runtime.derivatives import CustomVJPPrimal, SymbolicZero
 
 if TYPE_CHECKING:
-    from gradscribe.ast_transform.passes.derive import CustomFunction
-    from gradscribe.ast_transform.passes.specialise import Specialiser
+    from gradscribe.ast_transform.reader.derivatives import CustomFunction
+    from gradscribe.ast_transform.reader.states import Reader
 
 
 def is_array(value: Any) -> bool:
@@ -24,13 +26,13 @@ def is_array(value: Any) -> bool:
 
 def each_array(reader, value, change):
     """A container with `change` of each array and number in it."""
-    value = reader.settle(value)
+    value = settle(reader, value)
     if isinstance(value, Struct):
         return Struct(value.kind, [each_array(reader, i, change) for i in value.items], value.keys, value.cls)
     return change(value) if is_array(value) else value
 
 
-def zero_of(reader: "Specialiser", value: Any) -> Struct:
+def zero_of(reader: "Reader", value: Any) -> Struct:
     """A symbolic zero of the shape and dtype of an operand."""
     fact = fact_of(value)
     lengths = [d.normal() for d in fact.dims]
@@ -38,18 +40,18 @@ def zero_of(reader: "Specialiser", value: Any) -> Struct:
     return Struct("record", [Struct("tuple", shape), Const(np.dtype(fact.dtype))], ("shape", "dtype"), SymbolicZero)
 
 
-def told(reader: "Specialiser", value: Any, active: set[Var]) -> Any:
+def told(reader: "Reader", value: Any, active: set[Var]) -> Any:
     """An argument whose arrays say whether their adjoints are asked for."""
     return each_array(reader, value, lambda v: Struct(
         "record", [v, Const(v in active)], ("value", "perturbed"), CustomVJPPrimal))
 
 
-def pair_of(reader: "Specialiser", rule: Any, callee: "CustomFunction", args: list, step: Let) -> list:
+def pair_of(reader: "Reader", rule: Any, callee: "CustomFunction", args: list, step: Let) -> list:
     """(value, tangent), as a rule for forward mode gives them."""
-    pair = reader.settle(reader.enter(rule.rule, args, {}))
+    pair = settle(reader, enter(reader, rule.rule, args, {}))
     if not isinstance(pair, Struct) or pair.kind not in ("tuple", "list") or len(pair.items) != 2:
         raise KindError(f"the rule of {callee.label} must return a pair, (value, tangent); it returns "
-                        f"{reader.spell(pair)}", step.origin, "Return both: return y, y_dot.")
+                        f"{spelled_value(reader, pair)}", step.origin, "Return both: return y, y_dot.")
     return pair.items
 
 
@@ -57,9 +59,9 @@ def is_zero(value: Any) -> bool:
     return isinstance(value, Struct) and value.cls is SymbolicZero
 
 
-def without_zeros(reader: "Specialiser", value: Any, zero: Any = 0.0) -> Any:
+def without_zeros(reader: "Reader", value: Any, zero: Any = 0.0) -> Any:
     """What a rule gives, with numbers in the place of symbolic zeros."""
-    value = reader.settle(value)
+    value = settle(reader, value)
     if is_zero(value):
         return Const(zero)
     if not isinstance(value, Struct) or not any(map(_holds_zeros, value.items)):

@@ -62,8 +62,8 @@ from gradscribe.ast_transform.core.operations import put, put_add, shape_of
 from gradscribe.ast_transform.passes.described import fact_of
 from gradscribe.ast_transform.passes.nonnegative import Naturals
 from gradscribe.ast_transform.passes.types import sliced
-from gradscribe.ast_transform.passes.values import as_python
-from gradscribe.ast_transform.passes.views import index_of, is_number, is_slice, is_whole
+from gradscribe.ast_transform.reader.values import as_python
+from gradscribe.ast_transform.reader.views import index_of, is_number, is_slice, is_whole
 
 
 def through_views(function: Function) -> Function:

@@ -71,7 +71,7 @@ class OfKernel(Vjp):
         self.outs, self.written, self.wanted_places = outs, written, wanted
 
     def read(self, reader, base, args, words):
-        reader.instead = keep_precision()
+        reader.context.instead = keep_precision()
         return super().read(reader, base, args, words)
 
     def apply(self, engine, function, wrt):

@@ -4,6 +4,8 @@ from collections.abc import Callable
 from typing import Any
 
 from gradscribe.ast_transform.core.form import Const
+from gradscribe.ast_transform.reader.derivatives import enter
+from gradscribe.ast_transform.reader.frames import fail
 from gradscribe.ast_transform.source.diagnose import KindError
 from gradscribe.frames import public
 
@@ -41,8 +43,8 @@ def _read(reader, args, words, node):
     try:
         function = chosen(reader.engine.platform, words.pop("default", None), words)
     except KindError as error:
-        reader.fail(KindError, error.reason, node)
-    return reader.enter(function.value if isinstance(function, Const) else function, list(args), {})
+        fail(reader, KindError, error.reason, node)
+    return enter(reader, function.value if isinstance(function, Const) else function, list(args), {})
 
 
 platform_dependent.normal_form_ = _read     # type: ignore[attr-defined]  # set on a function

@@ -28,17 +28,15 @@ CARRIED = {"Unfit", "Mismatch", "NotALoop", "Conflict"}             # what anoth
 UNSEEN = {                          # why no case shows it: file: function and message
     "Python's grammar: every node of today's is accepted or refused by name": {
         "ast_transform/passes/language.py": ["check.visit: {} is not in the accepted language"],
-        "ast_transform/passes/assignments.py": [
-            "Assignments.refuse_write: this assignment is not in the accepted language"],
+        "ast_transform/reader/memory.py": ["refuse_write: this assignment is not in the accepted language"],
     },
     "Python does not compile functions that are so deep": {
-        "ast_transform/passes/specialise.py": ["Specialiser.too_deep: an expression is nested too deeply to be read"],
+        "ast_transform/reader/entry.py": ["too_deep: an expression is nested too deeply to be read"],
         "ast_transform/source/read.py": ["_tree: an expression in {} is nested too deeply to be read"],
         "gradscribe/making.py": ["_with_room: an expression is nested too deeply to be transformed"],
     },
     "a loop carries whatever it writes into; what would be forgotten otherwise is refused": {
-        "ast_transform/passes/loops.py": [
-            "Loops.all_carried: the loop writes into {}, which it may show by another name"],
+        "ast_transform/reader/loops.py": ["all_carried: the loop writes into {}, which it may show by another name"],
     },
     "it is refused before, by NumPy or where the call is read": {
         "ast_transform/rules/products.py": [
@@ -51,7 +49,7 @@ UNSEEN = {                          # why no case shows it: file: function and m
         "codegen/shape_forms.py": ["spread: an array is not broadcast to fewer axes"],
     },
     "the try around it takes it: its handler is read": {
-        "ast_transform/passes/contexts.py": ["Contexts.raised_now: {} is raised"],
+        "ast_transform/reader/exceptions.py": ["raised_now: {} is raised"],
     },
     "a function without a rule is refused where it is called": {
         "ast_transform/passes/jvp.py": ["Forward.by_rule: {} has no derivative rule"],
@@ -69,10 +67,14 @@ UNSEEN = {                          # why no case shows it: file: function and m
             "Loops.copied_value: a list that is a constant has no Numba form",
             "Loops.copied_value: a number in one pass of a loop and an array in another has no Numba form"],
         "codegen/lowered.py": [
-            "Core.fact", "Core.lazy: {} is not a value that Numba compiles", "Core.lazy: {} gives several results here",
-            "Core.lazy_var: {} is {}, which Numba does not hold", "Core.lazy_var: {} is {}: no Numba form",
+            "Core.fact",
+            "Core.lazy: {} is not a value that Numba compiles",
+            "Core.lazy: {} gives several results here",
+            "Core.lazy_var: {} is {}, which Numba does not hold",
+            "Core.lazy_var: {} is {}: no Numba form",
             "Core.constant: {} is not a value that Numba compiles",
-            "Core.scalar: an array where a number is needed", "Core.static: {} must be known when compiling"],
+            "Core.scalar: an array where a number is needed",
+            "Core.static: {} must be known when compiling"],
         "codegen/lowering.py": [
             "Lowering.step_Let: a container that is kept has no Numba form",
             "Lowering.assign: a value that is no number and no array has no Numba form",
@@ -84,29 +86,29 @@ UNSEEN = {                          # why no case shows it: file: function and m
     },
     "a safeguard against wrong results: no program is known that comes here": {
         "codegen/join_forms.py": ["items_of: the parts to join must be known when compiling"],
-        "ast_transform/passes/carries.py": [
-            "Carries.changed: a list changes its structure from pass to pass",
-            "Carries.changed: a container that another name holds changes from pass to pass",
-            "Carries.same_precision: {} changes from pass to pass: {} before, {} after"],
+        "ast_transform/reader/carries.py": [
+            "changed_containers: a list changes its structure from pass to pass",
+            "changed_containers: a container that another name holds changes from pass to pass",
+            "same_precision: {} changes from pass to pass: {} before, {} after"],
         "ast_transform/passes/types.py": [
             "static_key: a container is indexed by a value that is not known when transforming"],
         "ast_transform/passes/probing.py": [
-            "_Probe.__init__: too many lengths at once", "_Probe.sample: a length would be negative",
-            "_ask: the result's shape is not certain: {}", "_explain: the kind of the result depends on lengths",
+            "_Probe.__init__: too many lengths at once",
+            "_Probe.sample: a length would be negative",
+            "_ask: the result's shape is not certain: {}",
+            "_explain: the kind of the result depends on lengths",
             "probe: the result's shape is not certain"],
-        "ast_transform/passes/assignments.py": [
-            "Assignments.refuse_write: writing into a list whose length is known only when running"],
+        "ast_transform/reader/memory.py": [
+            "refuse_write: writing into a list whose length is known only when running",
+            "can_write: {} is written as it was before the loop, which changes it",
+            "can_write: writing into an array inside a container that is an argument is not differentiated yet"],
         "ast_transform/passes/anf.py": ["Builder.item: the index is out of range"],
-        "ast_transform/passes/loops.py": [
-            "Loops.left_by_a_flag: a loop over this cannot be left early",
-            "Loops.carried: {} is another list from pass to pass",
-            "Loops.carried: the kinds of what the loop carries do not come to rest"],
+        "ast_transform/reader/loops.py": [
+            "left_by_a_flag: a loop over this cannot be left early",
+            "read_until_stable: {} is another list from pass to pass",
+            "read_until_stable: the kinds of what the loop carries do not come to rest"],
         "ast_transform/passes/reparametrise.py": [
             "Rewritten.length: {}: the shape of the result is not known when transforming"],
-        "ast_transform/passes/storage.py": [
-            "Storage.can_write: {} is written as it was before the loop, which changes it",
-            "Storage.can_write: writing into an array inside a container that is an argument is not "
-            "differentiated yet"],
         "ast_transform/passes/vjp/control.py": [
             "zeros_again: {} may have no value before the loop, and its shape changes from pass to pass"],
         "ast_transform/passes/vmap/examples.py": ["Examples.example: a list differs between the examples"],

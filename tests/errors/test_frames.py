@@ -12,7 +12,7 @@ from errors import cases, every  # noqa: F401  (all files of cases are read)
 from errors.test_errors import FILES, raised
 
 import gradscribe as gs
-from gradscribe.ast_transform.passes.specialise import Specialiser
+from gradscribe.ast_transform.reader import dispatch
 
 ROOT = Path(__file__).resolve().parents[2]
 OURS = tuple(f"{ROOT / folder}{os.sep}" for folder in ("gradscribe", "ast_transform", "codegen", "runtime"))
@@ -191,9 +191,9 @@ def test_what_needs_a_large_stack():
 
 
 def test_a_fault_of_ours_shows_everything(monkeypatch):
-    def broken(self, node):
+    def broken(reader, node):
         raise KeyError("a fault")
-    monkeypatch.setattr(Specialiser, "eval_BinOp", broken)
+    monkeypatch.setitem(dispatch.EVALUATE, "BinOp", broken)
     with pytest.raises(KeyError) as caught:
         gs.grad(lambda x: x * x)(2.0)
     assert len(ours(caught.value)) > 5

@@ -17,14 +17,14 @@ def compiled(function, *args):
     pipeline = Pipeline(unroll=True)
     form = pipeline.normal_form(function, names, [describe(a, n) for a, n in zip(args, names)], {}, function.__name__)
     form.label = function.__name__
-    return compile_function(pipeline.finished(form), pipeline.reader.captured)
+    return compile_function(pipeline.finished(form), pipeline.reader.environment.captured)
 
 
 def transformed(function, *args):
     """A transformed function compiled for arguments like these."""
     names = function.parameter_names(len(args))
     form, pipeline = function.normal_form(names, [describe(a, n) for a, n in zip(args, names)], {}, unroll=True)
-    return compile_function(form, pipeline.reader.captured)
+    return compile_function(form, pipeline.reader.environment.captured)
 
 
 def run(made, *args):

@@ -13,7 +13,7 @@ from rule_calls import call_of, from_text, leaves
 import gradscribe as gs
 from gradscribe.ast_transform.core.rule import RULES
 from gradscribe.ast_transform.passes.activity import is_own
-from gradscribe.ast_transform.passes.collectives import COLLECTIVES
+from gradscribe.ast_transform.reader.named_axes import COLLECTIVES
 from gradscribe.codegen import jit_cpu, lowering
 from gradscribe.codegen.lowered import LAZY
 from gradscribe.codegen.scalar_forms import FORMS

@@ -1,6 +1,6 @@
 """What a record says of layout, cells, failures, dtypes and lengths against NumPy, for each sample of each record.
 
-The question is put as the passes put it: to Views.made_rowwise and may_be_cell, to may_raise, and to infer.
+The question is put as the passes put it: to made_rowwise and may_be_cell of reader/views.py, to may_raise, and to infer.
 """
 import copy
 import functools
@@ -22,7 +22,8 @@ from gradscribe.ast_transform.core.memory import CONTIGUOUS, LOCKED, VIEW
 from gradscribe.ast_transform.core.rule import RULES, STATIC_ARGUMENTS
 from gradscribe.ast_transform.passes.described import Unfit, describe
 from gradscribe.ast_transform.passes.types import infer
-from gradscribe.ast_transform.passes.views import Views
+from gradscribe.ast_transform.reader.states import Reader
+from gradscribe.ast_transform.reader.views import is_view, made_rowwise, may_be_cell
 from gradscribe.ast_transform.source.read import from_text
 
 RULES.complete()
@@ -149,32 +150,31 @@ def test_memory_in_every_layout(rule):
                     assert not r.flags.writeable
 
 
-class Told(Views):
-    """The layout of operands is told."""
-
-    def __init__(self, made):
-        self.layouts, self.build, self.walked, self.entry_tokens, self.flats = {}, self, {}, (), {}
-        self.made, self.cells = made, set()
+def told(made):
+    """A reader that knows how these values were made, and is told the layout of their operands."""
+    reader = Reader()
+    reader.build.made = made
+    return reader
 
 
 def told_of(function, args, words, result):
     value, made = application(function, args, words), Var("y", describe(result))
-    told = Told({made: value})
+    reader = told({made: value})
     for var, array in zip(variables(value), (a for a in leaves((args, list(words.values())))
                                              if isinstance(a, np.ndarray | np.generic | float))):
-        told.layouts[var] = bool(np.asarray(array).flags.c_contiguous)
-    return told, made
+        reader.views.layouts[var] = bool(np.asarray(array).flags.c_contiguous)
+    return reader, made
 
 
 def rowwise(function, args, words, result):
     """Whether the passes take the result of a call for one that lies row by row."""
-    told, made = told_of(function, args, words, result)
-    return told.made_rowwise(told.made[made], made)
+    reader, made = told_of(function, args, words, result)
+    return made_rowwise(reader, reader.build.made[made], made)
 
 
 def certain_view(function, args, words, result):
-    told, made = told_of(function, args, words, result)
-    return told.is_view(made)
+    reader, made = told_of(function, args, words, result)
+    return is_view(reader, made)
 
 
 def variables(value):
@@ -219,7 +219,7 @@ def test_what_may_be_a_cell(rule):
                 continue
             if isinstance(result, np.ndarray) and not result.ndim:
                 made = Var("y", describe(result))
-                assert Told({made: application(function, given, named)}).may_be_cell(made), (args, words)
+                assert may_be_cell(told({made: application(function, given, named)}), made), (args, words)
 
 
 # --- failures ---------------------------------------------------------------------------------------------------------
@@ -525,7 +525,7 @@ def test_what_a_rule_of_a_user_leaves_open():
     try:
         x = np.ones((2, 2))
         assert not rowwise(same, (x,), {}, x)
-        assert Told({(y := Var("y", describe(np.array(1.0)))): application(same, (np.array(1.0),), {})}).may_be_cell(y)
+        assert may_be_cell(told({(y := Var("y", describe(np.array(1.0)))): application(same, (np.array(1.0),), {})}), y)
         assert may_raise(application(same, (x,), {}))
     finally:
         del RULES[same]

@@ -35,9 +35,7 @@ from gradscribe.ast_transform.core.form import (
 )
 from gradscribe.ast_transform.core.kinds import Array, Listed, Sequence, Stack, key_of, unknown
 from gradscribe.ast_transform.core.operations import no_elements, push, push_front, put_add
-from gradscribe.ast_transform.passes.closures import substituted_value
 from gradscribe.ast_transform.passes.described import fact_of
-from gradscribe.ast_transform.passes.values import Pullback
 from gradscribe.ast_transform.passes.vjp.containers import (
     Pieces,
     Taken,
@@ -52,6 +50,8 @@ from gradscribe.ast_transform.passes.vjp.containers import (
 from gradscribe.ast_transform.passes.vjp.expansion import created, expanded, in_its_dtype, is_whole, typed, zero_adjoint
 from gradscribe.ast_transform.passes.vjp.first_pass import first_apart, leaving, left_with, with_known
 from gradscribe.ast_transform.passes.vjp.tape import Restore
+from gradscribe.ast_transform.reader.closures import substituted_value
+from gradscribe.ast_transform.reader.values import Pullback
 from gradscribe.ast_transform.source.diagnose import LanguageError
 
 if TYPE_CHECKING:

@@ -10,11 +10,11 @@ import numpy as np
 
 from gradscribe.ast_transform.core.form import USER, Const, Function, Let, Pack, Param, Var, replaced, substituted
 from gradscribe.ast_transform.core.kinds import Array
-from gradscribe.ast_transform.passes.derive import may_fit, refilled
 from gradscribe.ast_transform.passes.described import fact_of
 from gradscribe.ast_transform.passes.symbolic import is_array, is_zero, pair_of, without_zeros, zero_of
-from gradscribe.ast_transform.passes.values import Struct, with_keys
 from gradscribe.ast_transform.passes.vjp.expansion import expanded, unbroadcast_adjoint, zero_adjoint
+from gradscribe.ast_transform.reader.derivatives import may_fit, refilled
+from gradscribe.ast_transform.reader.values import Struct, with_keys
 from gradscribe.ast_transform.source.diagnose import KindError
 
 if TYPE_CHECKING:

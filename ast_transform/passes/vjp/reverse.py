@@ -54,18 +54,14 @@ from gradscribe.ast_transform.passes.activity import active_values, useful_value
 from gradscribe.ast_transform.passes.callees import in_place_of_calls, inlined, is_of_some_lines, without_calls
 from gradscribe.ast_transform.passes.carried_views import carried_views
 from gradscribe.ast_transform.passes.check import check_results
-from gradscribe.ast_transform.passes.closures import substituted_value
 from gradscribe.ast_transform.passes.coalescing import unset_values
 from gradscribe.ast_transform.passes.dead_writes import without_dead_writes
-from gradscribe.ast_transform.passes.derive import CustomFunction
-from gradscribe.ast_transform.passes.edits import Edit
 from gradscribe.ast_transform.passes.inner_writes import inner_writes
 from gradscribe.ast_transform.passes.nonnegative import Naturals
 from gradscribe.ast_transform.passes.reparametrise import reparametrised
 from gradscribe.ast_transform.passes.simplify import ask_entered, drop_dead, hoist, parts_first
 from gradscribe.ast_transform.passes.symbolic import told
 from gradscribe.ast_transform.passes.through_views import through_views
-from gradscribe.ast_transform.passes.values import Pullback, Struct, variables_in
 from gradscribe.ast_transform.passes.vjp.containers import (
     Pieces,
     add_to_container,
@@ -78,6 +74,11 @@ from gradscribe.ast_transform.passes.vjp.overwritten import forgotten
 from gradscribe.ast_transform.passes.vjp.precision import complex_by_path, has_paths, is_narrow
 from gradscribe.ast_transform.passes.vjp.segments import segmented
 from gradscribe.ast_transform.passes.vjp.sweep import Sweep
+from gradscribe.ast_transform.reader.closures import substituted_value
+from gradscribe.ast_transform.reader.derivatives import CustomFunction, enter, result_operand
+from gradscribe.ast_transform.reader.gradient_edits import Edit
+from gradscribe.ast_transform.reader.operands import settle
+from gradscribe.ast_transform.reader.values import Pullback, Struct, variables_in
 from gradscribe.ast_transform.source.diagnose import KindError, RuleError
 
 
@@ -258,12 +259,12 @@ class Reverse:
                 wanted = {copies[v] for v in copies if v in active}
                 given = [a if k in callee.rule.nondiff_argnums else told(reader, a, wanted)
                          for k, a in enumerate(given)]
-            made_value = reader.settle(reader.enter(callee.rule.fwd, given, {}))
+            made_value = settle(reader, enter(reader, callee.rule.fwd, given, {}))
             if not isinstance(made_value, Struct) or len(made_value.items) != 2:
                 raise KindError(f"the forward half of {callee.label} must return (value, residuals)", step.origin,
                                 "The backward half is given the residuals.")
             y, residuals = made_value.items
-            results = tuple(callee.leaves(reader.result_operand(y), "the forward half", step.origin))
+            results = tuple(callee.leaves(result_operand(reader, y), "the forward half", step.origin))
             body = reader.build.block
         finally:
             reader.build.block, reader.build.origin = outer, origin

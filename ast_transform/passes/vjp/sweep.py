@@ -46,10 +46,6 @@ from gradscribe.ast_transform.core.operations import (
 from gradscribe.ast_transform.passes.activity import rule_of
 from gradscribe.ast_transform.passes.anf import spelled
 from gradscribe.ast_transform.passes.described import fact_of
-from gradscribe.ast_transform.passes.edits import Edit
-from gradscribe.ast_transform.passes.rule_inlining import derivative_of, read_derivative
-from gradscribe.ast_transform.passes.values import Pullback, Struct
-from gradscribe.ast_transform.passes.views import axes_undone, is_turned
 from gradscribe.ast_transform.passes.vjp.containers import (
     add_to_container,
     appended,
@@ -75,6 +71,11 @@ from gradscribe.ast_transform.passes.vjp.expansion import (
 )
 from gradscribe.ast_transform.passes.vjp.invertible import may_repeat, names_rows
 from gradscribe.ast_transform.passes.vjp.overwritten import unread
+from gradscribe.ast_transform.reader.gradient_edits import Edit, edited
+from gradscribe.ast_transform.reader.methods import array_of
+from gradscribe.ast_transform.reader.rule_inlining import derivative_of, read_derivative
+from gradscribe.ast_transform.reader.values import Pullback, Struct
+from gradscribe.ast_transform.reader.views import axes_undone, is_turned
 from gradscribe.ast_transform.source.diagnose import RuleError
 from gradscribe.runtime.broadcasting import broadcast_like, unbroadcast
 
@@ -241,7 +242,7 @@ class Sweep:
             return None
         if edit:
             dy = expanded(self, zero_adjoint(self, value.args[0]) if dys[0] is None else dys[0], step.targets[0])
-            made = self.reader.edited(edit, value.args, dy)
+            made = edited(self.reader, edit, value.args, dy)
             return self.add(value.args[0], unbroadcast_adjoint(self, made, fact_of(made).dims, value.args[0], ()))
         if isinstance(value, Var):
             return self.add(value, dys[0])
@@ -358,7 +359,7 @@ class Sweep:
         if is_whole_number(value):
             value = self.part(rule, name, {**given, "dy": in_floats(dy)})
         if isinstance(value, Struct):
-            value = self.reader.array_of(value, None)
+            value = array_of(self.reader, value, None)
         if mask is not None:
             value = self.chosen(value, mask)
         elif rule.options.get("masks") and isinstance(value, Var):

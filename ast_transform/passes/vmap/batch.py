@@ -62,9 +62,7 @@ from gradscribe.ast_transform.passes.callees import (
     without_calls,
 )
 from gradscribe.ast_transform.passes.coalescing import unset_values
-from gradscribe.ast_transform.passes.derive import CustomFunction
 from gradscribe.ast_transform.passes.described import fact_of
-from gradscribe.ast_transform.passes.rule_inlining import read_part
 from gradscribe.ast_transform.passes.vmap.control import Control
 from gradscribe.ast_transform.passes.vmap.examples import Examples, is_no_list
 from gradscribe.ast_transform.passes.vmap.operations import SPECIAL, WHOLE, Operations
@@ -80,6 +78,9 @@ from gradscribe.ast_transform.passes.vmap.varies import (
     keys_of,
     part_of,
 )
+from gradscribe.ast_transform.reader.derivatives import CustomFunction
+from gradscribe.ast_transform.reader.operands import settle
+from gradscribe.ast_transform.reader.rule_inlining import read_part
 from gradscribe.ast_transform.source.diagnose import LanguageError, TransformError
 
 ARRAYS = {                              # functions of Python's numbers, and those of arrays that do the same
@@ -207,7 +208,7 @@ class Batch(Examples, Operations, Over, OwnRules, Control):
             callee = step.value.function if isinstance(step, Let) and isinstance(step.value, Apply) else None
             if isinstance(callee, CustomFunction) and callee.rule.mode in ("vjp", "jvp") and calls_over(
                     callee, self.axis):
-                self.reader.without_rule = callee.label, self.axis, step.origin
+                self.reader.context.without_rule = callee.label, self.axis, step.origin
                 plain = Function(callee.label, callee.params, callee.body, callee.result)
                 out += self.rules_over(without_calls(inlined(Let(step.targets, Apply(plain, step.value.args),
                                                                  step.origin))))
@@ -498,12 +499,12 @@ class Batch(Examples, Operations, Over, OwnRules, Control):
                                for v in node)
         given["batched"] = tuple(map(Const, names))
         try:
-            made = self.reader.settle(read_part(self.reader, rule, "batch", given))
+            made = settle(self.reader, read_part(self.reader, rule, "batch", given))
         except TransformError as error:                 # what the part cannot do, a loop can
             raise ByExample(str(error).splitlines()[0]) from None
         if len(step.targets) > 1:
             for target, item in zip(step.targets, made.items):
-                self.define(target, self.reader.settle(item))
+                self.define(target, settle(self.reader, item))
         elif isinstance(first.fact, Sequence):
             raise ByExample(f"{spelled(function)} gives several results")
         else:

@@ -79,7 +79,7 @@ class Examples:
             return False
         reason = reasons[places[0]]
         if self.reader.unroll or not isinstance(result, Var) or not isinstance(result.fact, Array) or any(
-                isinstance(s, Effect) for s in walk(body)) or self.reader.captured:
+                isinstance(s, Effect) for s in walk(body)) or self.reader.environment.captured:
             return False
         own = {*all_made(body), *(p.value for p in function.params)}
         if not own.issuperset(v for s in body for v in all_reads(s)):
@@ -87,7 +87,7 @@ class Examples:
         label = function.label
         label = label if label.isidentifier() and not keyword.iskeyword(label) else "function"
         own = getattr(function.about, "__name__", "") == label      # not what is derived from it
-        text = own_text(function.about) if own and not self.reader.writes_arguments else None
+        text = own_text(function.about) if own and not self.reader.memory.writes_arguments else None
         callee = Function(label, list(function.params), body, result, function.about,
                           {"fresh": True, "nests": True, "text": text})
         if any(isinstance(p.value, Var) and isinstance(p.value.fact, Sequence) and differs(self.varies.of(p.value))

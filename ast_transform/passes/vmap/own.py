@@ -5,14 +5,19 @@ The rule is read in place of the call, with the whole batch: rule(axis_size, in_
 out_batched), where in_batched and out_batched say what differs between the examples.  The tangent of such a function
 is one too: its rule is the tangent of the rule.
 """
+from functools import partial
+
 import numpy as np
 
 from gradscribe.ast_transform.core.form import Const, Var
 from gradscribe.ast_transform.core.kinds import Array
-from gradscribe.ast_transform.passes.closures import substituted_value
 from gradscribe.ast_transform.passes.described import fact_of
-from gradscribe.ast_transform.passes.values import Struct
 from gradscribe.ast_transform.passes.vmap.varies import differs
+from gradscribe.ast_transform.reader.calls import rule_call
+from gradscribe.ast_transform.reader.closures import substituted_value
+from gradscribe.ast_transform.reader.derivatives import enter, result_operand
+from gradscribe.ast_transform.reader.operands import settle, spelled_value
+from gradscribe.ast_transform.reader.values import Struct
 from gradscribe.ast_transform.source.diagnose import KindError, LanguageError
 
 
@@ -28,8 +33,8 @@ class OwnRules:
             fact, label = fact_of(node), value.function.label
             rank = target.fact.rank + flag if isinstance(target.fact, Array) else None
             if not isinstance(fact, Array) or fact.rank != rank:
-                raise KindError(f"the batch rule of {label} gives {self.reader.spell(node)} as "
-                                f"{'the batch of ' * flag}{self.reader.spell(target)}", step.origin,
+                raise KindError(f"the batch rule of {label} gives {spelled_value(self.reader, node)} as "
+                                f"{'the batch of ' * flag}{spelled_value(self.reader, target)}", step.origin,
                                 "Examples lie along axis 0 of what out_batched says is batched.")
             if flag:
                 self.define(target, node)
@@ -72,8 +77,8 @@ class OwnRules:
         given = [self.count, Struct("list", list(map(flagged, callee.tree))),
                  *(substituted_value(v, env) for v in callee.tree)]
         made, flags = values_and_flags(reader, callee.rule.vmap_rule, callee.label, given, step.origin)
-        flags = callee.leaves(reader.result_operand(flags), "out_batched of the batch rule", step.origin, False)
-        made = callee.leaves(reader.result_operand(made), "the batch rule", step.origin, False)
+        flags = callee.leaves(result_operand(reader, flags), "out_batched of the batch rule", step.origin, False)
+        made = callee.leaves(result_operand(reader, made), "the batch rule", step.origin, False)
         flags = [Const(False) if is_none(f) and is_none(m) else f for f, m in zip(flags, made)]
         if not all(isinstance(f, Const) and isinstance(f.value, bool) for f in flags):
             raise KindError(f"out_batched of the batch rule of {callee.label} must be True or False for each result",
@@ -86,11 +91,11 @@ def is_none(value):
 
 
 def values_and_flags(reader, rule, label, given, origin):
-    pair = reader.settle(reader.enter(rule, given, {}))
+    pair = settle(reader, enter(reader, rule, given, {}))
     if not isinstance(pair, Struct) or pair.kind not in ("tuple", "list") or len(pair.items) != 2:
         raise KindError(f"the batch rule of {label} must return a pair, (values, out_batched); it returns "
-                        f"{reader.spell(pair)}", origin, "Say of each result whether it is batched: return ys, True.")
-    return map(reader.settle, pair.items)
+                        f"{spelled_value(reader, pair)}", origin, "Say of each result whether it is batched: return ys, True.")
+    return map(partial(settle, reader), pair.items)
 
 
 class TangentRule:
@@ -107,7 +112,7 @@ class TangentRule:
 
     def normal_form_(self, reader, args, words, node):
         count, flags, primals, tangents = args
-        own, dots = map(reader.settle, flags.items)
+        own, dots = map(partial(settle, reader), flags.items)
         mutual = _both(own, dots, lambda a, b: a and b)
         extra = [_both(own, dots, choose) for choose in (lambda a, b: a and not b, lambda a, b: b and not a)]
         if _any(mutual) and any(map(_any, extra)):
@@ -165,7 +170,7 @@ def _axis(flags):
 
 def _spread(reader, count, value, have, want):
     """A value with a batch in front wherever it is wanted."""
-    value = reader.settle(value)
+    value = settle(reader, value)
     if isinstance(value, Struct):
         return Struct(value.kind, [_spread(reader, count, *each) for each in zip(value.items, have.items, want.items)],
                       value.keys, value.cls)
@@ -174,4 +179,4 @@ def _spread(reader, count, value, have, want):
     if isinstance(value, Const) and type(value.value) is float and value.value == 0.0:
         return value                    # a zero tangent: it gets the shape of its primal
     lengths = [reader.build.length(value, k) for k in range(fact_of(value).rank)]
-    return reader.rule_call(np.broadcast_to, [value, Struct("tuple", [count, *lengths])], {}, None)
+    return rule_call(reader, np.broadcast_to, [value, Struct("tuple", [count, *lengths])], {}, None)

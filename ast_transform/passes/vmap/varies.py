@@ -40,8 +40,8 @@ from gradscribe.ast_transform.core.operations import (
     unpacked,
 )
 from gradscribe.ast_transform.passes.activity import rule_of
-from gradscribe.ast_transform.passes.collectives import COLLECTIVES
-from gradscribe.ast_transform.passes.derive import CustomFunction
+from gradscribe.ast_transform.reader.derivatives import CustomFunction
+from gradscribe.ast_transform.reader.named_axes import COLLECTIVES
 from gradscribe.runtime import collectives as named
 
 HELD = {push, push_front, pop, pop_front}       # what puts elements into lists and takes them out

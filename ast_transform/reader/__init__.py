@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The reader: from a function's tree to the array form, by abstract interpretation.
+
+A tree goes in, with the kinds of the arguments; a block of the array form comes out, with the value of the function
+as an operand of it.  The tree is executed in Python's order on abstract values: numbers and arrays are variables with
+a dtype and a shape, containers are known item by item.  What is known is decided now (methods, attributes, tests,
+calls), and what is not known becomes a statement.
+
+Each function takes a `Reader` (`states.py`) first.  All modules are loaded here, since `dispatch.py` finds a function
+by the kind of node or by the function that is called.
+
+>>> from gradscribe.ast_transform.examples import form, show
+>>> text = "def f(x):\\n    y = x.sum(axis=0)\\n    return [v * 2 for v in (y, 3)][-1] + len(y)"
+>>> import numpy as np
+>>> print(show(form(text, np.ones((2, 3)))))
+f(x):
+    y = np.sum(x, axis=0)
+    z = y * 2
+    n_0 = shape_of(y, 0)
+    t = 6 + n_0
+    return t
+"""
+from gradscribe.ast_transform.reader import (  # noqa: F401
+    assignments,
+    bfloat16,
+    branches,
+    calls,
+    carries,
+    choices,
+    closures,
+    comparisons,
+    comprehensions,
+    constant_calls,
+    container_aliases,
+    containers,
+    derivatives,
+    draws,
+    dtypes,
+    dynamic_lists,
+    effects,
+    entry,
+    exceptions,
+    expressions,
+    filling,
+    frames,
+    gradient_edits,
+    inlining,
+    items,
+    iteration,
+    iterators,
+    itertools_calls,
+    list_of_tuples,
+    loops,
+    memory,
+    methods,
+    named_axes,
+    names,
+    objects,
+    operands,
+    outer_state,
+    pattern_matching,
+    registered,
+    statements,
+    strings,
+    subscripts,
+    ufuncs,
+    vectorize,
+    views,
+    with_statements,
+)

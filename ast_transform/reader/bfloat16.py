@@ -1,0 +1,68 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Programs of bfloat16 arrays, in whose facts float16 stands for it: what would tell the two apart is refused.
+
+NumPy has no rules for bfloat16; those of float16 are meant, as JAX's promotion has them.  So `x.dtype` may be handed
+on, and numbers of that dtype are made when running; but a program that says float16 itself, or asks how far its numbers
+reach, would mean the other format.
+"""
+import numpy as np
+
+from gradscribe.ast_transform.reader.frames import fail
+from gradscribe.ast_transform.reader.states import Reader
+from gradscribe.ast_transform.source.diagnose import RuleError
+
+HALF = np.dtype(np.float16)
+SPELLED = {"float16", "half", "f2", "<f2", "=f2", ">f2", "|f2"}
+ALIKE = {"kind", "type", "itemsize", "ndim", "shape"}       # of a dtype: what both formats have in common
+
+
+class Bfloat16(Exception):
+    """Raised where a program for a device says bfloat16, and float16 does not stand for it yet."""
+
+
+def names_bfloat16(value):
+    """Whether a value is the type of ml_dtypes' numbers, or NumPy's dtype of it.
+
+    >>> names_bfloat16(np.float16), names_bfloat16(np.dtype(float))
+    (False, False)
+    """
+    return isinstance(value, np.dtype) and value.name == "bfloat16" or isinstance(value, type) and \
+        value.__name__ == "bfloat16" and issubclass(value, np.generic)
+
+
+def in_bfloat16(reader: Reader):
+    return reader.engine is not None and reader.engine.half == "bfloat16"
+
+
+def as_bfloat16(reader: Reader, value, node=None):
+    """A value of the program, float16 in the place of bfloat16; what says float16 itself is refused."""
+    if names_bfloat16(value) and reader.engine is not None and reader.engine.platform == "cuda":
+        if not in_bfloat16(reader):
+            raise Bfloat16
+        return HALF if isinstance(value, np.dtype) else np.float16
+    if not in_bfloat16(reader) or reader.context.rule_depth:
+        return value
+    if value is np.float16 or isinstance(value, (np.dtype, np.generic, np.ndarray)) and getattr(
+            value, "dtype", value) == HALF or type(value) is str and value in SPELLED:
+        fail(reader, RuleError, "np.float16 and bfloat16 do not meet in one function", node,
+                  "Write x.dtype for the dtype of an array; give arrays of one of the two formats.")
+    if isinstance(value, (np.generic, np.ndarray)) and value.dtype.name == "bfloat16" or \
+            type(value) is str and value == "bfloat16":
+        fail(reader, RuleError, "bfloat16 comes into a function by its arguments", node,
+                  "Give the array to the function; write ml_dtypes.bfloat16, or x.dtype, for the dtype.")
+    return value
+
+
+def of_dtype(reader: Reader, dtype, name, node):
+    """The name of an attribute of a dtype that facts say, if both formats have the same."""
+    if in_bfloat16(reader) and dtype == HALF and name not in ALIKE:
+        fail(reader, RuleError, f"the {name} of bfloat16 is not known to NumPy", node,
+                  "Write the number, or compute it in single precision: x.astype(np.float32).")
+    return name
+
+
+def reach_of(reader: Reader, dtype, node):
+    """np.finfo of a dtype."""
+    if in_bfloat16(reader) and np.dtype(dtype) == HALF:
+        fail(reader, RuleError, "np.finfo knows nothing of bfloat16", node,
+                  "Write the number: its eps is 2 ** -7, its largest number is 3.39e38.")

@@ -1,0 +1,529 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the names of a loop or a branch carry: the operands in them, one by one, and who shares an array."""
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from gradscribe.ast_transform.core.alias import aliased, is_fresh, updates
+from gradscribe.ast_transform.core.form import UNDEFINED, USER, Apply, Carry, Const, Undefined, Var, walk
+from gradscribe.ast_transform.core.kinds import Array, Listed, Mismatch, Opaque, same_dtype, settled, spell
+from gradscribe.ast_transform.passes.activity import has_ties
+from gradscribe.ast_transform.passes.described import fact_of
+from gradscribe.ast_transform.reader import dispatch
+from gradscribe.ast_transform.reader.choices import same_path
+from gradscribe.ast_transform.reader.container_aliases import places_of_variables
+from gradscribe.ast_transform.reader.dispatch import late
+from gradscribe.ast_transform.reader.dynamic_lists import can_grow, element_of, entered_list, live_list
+from gradscribe.ast_transform.reader.list_of_tuples import element_of_each
+from gradscribe.ast_transform.reader.memory import one_cell_of, places_that_show, storages
+from gradscribe.ast_transform.reader.operands import settle, spelled_value
+from gradscribe.ast_transform.reader.states import Reader
+from gradscribe.ast_transform.reader.values import SET_BEFORE, Conflict, Grown, Part, Rows, Struct, alike, held_by
+from gradscribe.ast_transform.reader.views import COPIED_FIRST, base_path, is_array, may_be_cell
+from gradscribe.ast_transform.source.nonlocals import is_name_of_box
+
+
+class NotALoop(Exception):
+    """What the body does to containers differs from pass to pass."""
+
+
+def operand_paths(reader: Reader, n, value):
+    """Paths to the operands in a value."""
+    if isinstance(value, (Struct, Part)):
+        value = reader.environment.frame.env[n] = taken_apart(reader, value)
+    return slot_of_item(reader, value)
+
+
+def taken_apart(reader: Reader, value, above=()):
+    """A container whose parts are all read."""
+    value = settle(reader, value)
+    if not isinstance(value, Struct) or value.whole is None and not any(
+            isinstance(i, (Part, Struct)) for i in value.items):
+        return value
+    if value in above:
+        raise NotALoop(f"{spelled_value(reader, value)} holds itself, by way of others")
+    items = [taken_apart(reader, i, (*above, value)) for i in value.items]
+    if value.whole is None:
+        value.items[:] = items
+        return value
+    return Struct(value.kind, items, value.keys, value.cls)
+
+
+def own_parts(reader: Reader, value):
+    """A container that is an argument, with its parts as values; the container itself stays the caller's."""
+    if isinstance(value, Part):
+        value = settle(reader, value)
+    if not isinstance(value, Struct) or value.whole is None:
+        return value
+    made = Struct(value.kind, [own_parts(reader, i) for i in value.items], value.keys, value.cls)
+    reader.containers.given_marks.add(made.mark)
+    for item in made.items:
+        if isinstance(item, Var) and isinstance(item.fact, Array) and item.fact.dims:
+            reader.memory.tokens[item] = frozenset({item})
+            reader.build.made.pop(item, None)         # an array, no view of the container
+            reader.memory.entry_tokens |= {item}
+    return made
+
+
+def mark_given(reader: Reader, value):
+    """A container that is an argument, and those in it, stay the caller's."""
+    if isinstance(value, Struct) and value not in reader.containers.outside and value.mark not in reader.containers.given_marks:
+        reader.containers.given_marks.add(value.mark)
+        for item in value.items:
+            mark_given(reader, item)
+
+
+def slot_of_item(reader: Reader, value):
+    if isinstance(value, Struct):
+        return {(k, *p): None for k, i in enumerate(value.items) for p in slot_of_item(reader, i)}
+    if (
+        isinstance(value, Var)
+        or isinstance(value, Const)
+        and isinstance(fact_of(value), Array)
+        and not isinstance(value.value, bool)
+    ):
+        return {(): None}
+    if isinstance(value, Const) and isinstance(value.value, bool):
+        return {(): None}
+    return {}
+
+
+def leaf_of(reader: Reader, value, path):
+    for k in path:
+        value = value.items[k]
+    return value
+
+
+def is_steady(reader: Reader, before, after):
+    """Whether a pass leaves what is no operand in a value as it was: a text, a function, what a method is of."""
+    if isinstance(before, Struct) and isinstance(after, Struct):
+        if before.kind == "iterator":
+            return True
+        if before.mark is not after.mark and (before.kind, before.keys, before.cls, len(before.items)) != (
+                after.kind, after.keys, after.cls, len(after.items)):
+            raise NotALoop("a container changes its structure from pass to pass")
+        return all(map(partial(is_steady, reader), before.items, after.items))
+    if isinstance(after, Conflict):
+        return isinstance(before, Conflict) or bool(slot_of_item(reader, before))
+    if isinstance(before, Struct) and not slot_of_item(reader, before):
+        return isinstance(after, (Part, Grown, Rows))
+    if slot_of_item(reader, before) or isinstance(before, (Part, Grown, Conflict)):
+        return True                 # see paired
+    if slot_of_item(reader, after) or isinstance(after, (Struct, Part, Grown)):
+        return False                # None, a text or a function before the loop
+    if held_by(before) or held_by(after):
+        return alike(before, after) and all(
+            x.mark is y.mark if isinstance(x, (Struct, Grown)) and isinstance(y, (Struct, Grown)) else
+            same_item(reader, x, y, ()) or held_by(x) and is_steady(reader, x, y)
+            for x, y in zip(held_by(before), held_by(after)))
+    return same_item(reader, before, after, ())
+
+
+def entered_value(reader: Reader, n, value, leaves, known, inner, label=None):
+    """The value of a carried name inside the loop."""
+    made = inner.setdefault(n, {})
+    def visit(v, path):
+        if isinstance(v, Struct):
+            return Struct(v.kind, [visit(i, (*path, k)) for k, i in enumerate(v.items)], v.keys, v.cls)
+        if path in leaves:
+            fact = known.get((n, path)) or _loose(fact_of(v))
+            var = made[path] = Var((label or n).strip(), fact, USER)
+            if v in reader.choices.partly:
+                reader.choices.partly.add(var)
+            if isinstance(v, Const) or not may_share(reader, v):
+                reader.memory.owned.add(var)
+            return var
+        return v
+    return visit(value, ())
+
+
+def paired(reader: Reader, n, made, value):
+    """Each carried operand with what a pass makes of it."""
+    pairs = {}
+    for path, var in made.items():
+        v = value
+        for k in path:
+            if not isinstance(v, Struct) or k >= len(v.items):
+                raise NotALoop(f"{n} changes its structure from pass to pass")
+            v = v.items[k]
+        if isinstance(v, Conflict):
+            dispatch.write_out(reader, v, None)
+            if v.memory:
+                raise NotALoop(f"{n} is {v.reason}")
+            raise NotALoop(f"{n} changes its kind from pass to pass")
+        v = settle(reader, v)
+        if (
+            not isinstance(v, (Var, Const))
+            or _undefined(v)
+            or isinstance(v, Const)
+            and isinstance(fact_of(v), Opaque)
+        ):
+            raise NotALoop(f"{n} changes its kind from pass to pass")
+        pairs[path] = (var, v)
+    if not made and isinstance(value, (Var,)):
+        raise NotALoop(f"{n} changes its kind from pass to pass")
+    return pairs
+
+
+def as_floats(reader: Reader, value, var, block):
+    """What a path hands on: an array of ints that is one of floats on another path has its dtype on both.
+
+    NumPy would cut off what is written into it, where it is one of ints: see `of_one_dtype`.
+    """
+    if not is_array(value) or value.fact.kind not in "iu" or fact_of(var).kind not in "fc" or \
+            value in reader.choices.partly:       # a name that may not be there cannot be read
+        return value
+    reader.kinds.ints_or_floats.add(var)
+    outer, reader.build.block = reader.build.block, block
+    try:
+        return reader.build.cast(value, np.dtype(var.fact.dtype), value.hint)
+    finally:
+        reader.build.block = outer
+
+
+def replaced_leaves(reader: Reader, value, after, outers):
+    def visit(v, path):
+        if path in outers:
+            return outers[path]
+        if isinstance(v, Struct):
+            return Struct(v.kind, [visit(i, (*path, k)) for k, i in enumerate(v.items)], v.keys, v.cls)
+        return v
+    if isinstance(value, Struct) and (not isinstance(after, Struct) or len(after.items) != len(value.items)):
+        raise NotALoop("a container changes its structure from pass to pass")
+    return visit(value, ())
+
+
+def left_unset(reader: Reader, outer, init, value, runs):
+    """Notes that a loop may leave a value unset: a pass may, or all passes and what was there before."""
+    if value in reader.choices.partly or not runs and (_undefined(init) or init in reader.choices.partly):
+        reader.choices.partly.add(outer)
+
+
+def after_struct(reader: Reader, n, value, carries, earlier, last, runs):
+    items = []
+    for v in value.items:
+        if isinstance(v, Var):
+            outer = Var(n.strip(), last.fact(v.fact), USER)
+            reader.memory.tokens[outer] = frozenset({outer}) | storages(reader, v)
+            one_cell_of(reader, outer, [v])
+            carries.append(Carry(v.like(fact=earlier.fact(v.fact)), UNDEFINED, v, outer))
+            left_unset(reader, outer, UNDEFINED, v, runs)
+            items.append(outer)
+        elif isinstance(v, Struct):
+            items.append(after_struct(reader, n, v, carries, earlier, last, runs))
+        elif isinstance(v, Part):
+            return Conflict("set inside a loop only")
+        else:
+            items.append(v)
+    return Struct(value.kind, items, value.keys, value.cls)
+
+
+@late
+def containers_held(reader: Reader):
+    """The containers that names hold: by mark, each with its items and the places where it is found."""
+    found = {}
+    def visit(v, place):
+        for k, i in enumerate(held_by(v)):
+            visit(i, (*place, k))
+        if isinstance(v, Rows):
+            found.setdefault(v.mark, (v, "rows", [], None, []))[-1].append(place)
+        if isinstance(v, Grown):
+            found.setdefault(v.mark, (v, "grown", [v.value], None, []))[-1].append(place)
+        if isinstance(v, Struct):
+            known = v.mark in found
+            found.setdefault(v.mark, (v, v.keys, list(v.items), v.cls, []))[-1].append(place)
+            for k, i in enumerate(v.items) if not known else ():
+                visit(i, (*place, k))
+    for frame in places_of_variables(reader):
+        for n, v in frame.env.items():
+            visit(v, (frame, n))
+    return found
+
+
+def changed_containers(reader: Reader, before, slots, reading, stores):
+    """Whether a pass has changed containers that the loop must carry; those of another structure are refused."""
+    more, own, after = False, {(reader.environment.frame, n) for n in slots}, containers_held(reader)
+    for mark, (holder, keys, items, cls, places) in before.items():
+        value = after[mark][0] if mark in after else None
+        if isinstance(holder, Rows):
+            continue                # its lists are here too
+        if isinstance(holder, Grown):
+            if isinstance(value, Grown) and value.value is items[0]:
+                continue
+            if not isinstance(value, Grown) or any(p[:2] in own for p in places):
+                raise NotALoop("a list changes its structure from pass to pass")
+            if places[0] not in reading.containers:
+                reading.containers.append(places[0])
+                more = True
+            continue
+        if isinstance(value, (Grown, Rows)):        # a loop inside has made it one
+            if not can_grow(reader, holder, places, own):
+                raise NotALoop("a container changes its structure from pass to pass")
+            reading.grown.append((places[0], value.element if isinstance(value, Grown) else
+                                  element_of_each(reader, value)))
+            return True
+        if lengthened(reader, holder, items, value, places, own, reading):
+            return True
+        if value is None and not all(p[:2] in own for p in places):
+            raise NotALoop("a container changes its structure from pass to pass")
+        if value is None or (value.keys, value.cls) == (keys, cls) and len(value.items) == len(items) and \
+                all(same_item(reader, a, b, stores) for a, b in zip(items, value.items)):
+            continue
+        if keys != value.keys or len(items) != len(value.items) or cls != value.cls:
+            raise NotALoop("a container changes its structure from pass to pass")
+        if len(places) == 1 and places[0][:2] in own:
+            continue                # carried with its name
+        if any(p[:2] in own for p in places):
+            raise NotALoop("a container that another name holds changes from pass to pass")
+        if places[0] not in reading.containers:
+            reading.containers.append(places[0])
+            more = True
+    return more
+
+
+def lengthened(reader: Reader, holder, items, value, places, own, reading):
+    """A list that a pass has made longer or shorter is one of unknown length from before the loop."""
+    if not can_grow(reader, holder, places, own) or value is None or \
+            isinstance(value, Struct) and len(value.items) == len(items):
+        return False
+    held = value.items if isinstance(value, Struct) else []
+    if not held and not items:
+        return False
+    reading.grown.append((places[0], element_of(reader, [*items, *held[len(items):]], None)))
+    return True
+
+
+def same_item(reader: Reader, a, b, stores):
+    """Whether an item of a container is what it was, or shows what it showed of an array that the loop carries."""
+    if isinstance(a, Struct) and isinstance(b, Struct):
+        return a.mark is b.mark
+    if isinstance(a, Var) and isinstance(b, Var) and a is not b and stores:
+        (base, shown), (now, shows) = base_path(reader, a), base_path(reader, b)
+        return base in stores and now is reader.environment.frame.env[stores[base]] and same_path(shown, shows)
+    return a is b or isinstance(a, Const) and isinstance(b, Const) and type(a.value) is type(b.value) and \
+        not isinstance(a.value, np.ndarray) and a.value == b.value
+
+
+def container_at(reader: Reader, place):
+    """The container at a place: what has variables, a name, and numbers of items."""
+    value = dict(place[0].env.items())[place[1]]
+    for k in place[2:]:
+        value = value.items[k] if isinstance(value, Struct) else held_by(value)[k]
+    return value
+
+
+def enter_container(reader: Reader, place, known, held, aliases, places, stores, reading):
+    """The items of a container that the loop changes, as they are when a pass begins; gives all items."""
+    holder = container_at(reader, place)
+    if isinstance(holder, Grown):
+        fact = known.get(((place, 0), ())) or holder.value.fact
+        var = entered_list(reader, holder, fact, holder.value.hint)
+        reader.memory.tokens[var] = storages(reader, holder.value) | {var} | aliases.get(((place, 0), ()), frozenset())
+        held[place, 0] = {(): var}
+        holder.value = var
+        return holder, [var]
+    for k, item in enumerate(holder.items):
+        if (place, k) in reading.lost_items:
+            holder.items[k] = Conflict(
+                "an array that an earlier pass of the loop may have changed, or not", COPIED_FIRST, True)
+            continue
+        item = holder.items[k] = taken_apart(reader, item) if isinstance(item, Part) else item
+        leaves = slot_of_item(reader, item)
+        if not leaves or isinstance(item, Struct) and item.kind != "tuple" and (
+                item.mark not in places or len(places[item.mark][-1]) > 1):
+            continue                # what changes it in place is seen by all that hold it
+        if isinstance(item, Var) and base_path(reader, item)[0] in stores:
+            continue                # shows an array that the loop carries
+        label = holder.keys[k] if holder.kind in ("object", "record") else \
+            place[1].strip() if len(place) == 2 and is_name_of_box(place[1]) else \
+            f"{place[1]}_{holder.keys[k] if holder.kind == 'dict' else k}"
+        label = label if isinstance(label, str) and label.isidentifier() else "item"
+        holder.items[k] = entered_value(reader, (place, k), item, leaves, known, held, label)
+        for path, var in held[place, k].items():
+            value = leaf_of(reader, item, path)
+            reader.memory.tokens[var] = frozenset({var}) | aliases.get(((place, k), path), frozenset()) | (
+                storages(reader, value) if isinstance(value, Var) else frozenset())
+            one_cell_of(reader, var, [value])
+            if ((place, k), path) in reading.lent:
+                reader.memory.owned.discard(var)
+    return holder, list(holder.items)
+
+
+def changed_items(reader: Reader, holders, held, stores, lost):
+    """Each carried operand in a container with what a pass makes of it; other items must stay what they are."""
+    pairs, after, more = {}, containers_held(reader), False
+    for place, (holder, items) in holders.items():
+        if holder.mark in after:        # a branch leaves another Struct for it
+            holder = after[holder.mark][0]
+            holders[place] = holder, items
+        if isinstance(holder, Grown):
+            live_list(reader, holder, None)
+            pairs[(place, 0), ()] = held[place, 0][()], holder.value
+            continue
+        for k, (item, now) in enumerate(zip(items, holder.items)):
+            if isinstance(now, Conflict):
+                more = more or (place, k) not in lost
+                lost += [(place, k)] if (place, k) not in lost else []
+            elif (place, k) in held:
+                for path, pair in paired(reader, place[1], held[place, k], now).items():
+                    pairs[(place, k), path] = pair
+            elif not same_item(reader, item, now, stores):
+                raise NotALoop("an item of a container changes its kind from pass to pass")
+    return None if more else pairs
+
+
+def leave_container(reader: Reader, holders, held, pairs, lost, facts, carries, unchanged, runs, some):
+    """What a loop leaves in the containers that it changes.
+
+    some: says whether the loop has a pass for certain
+    """
+    for place, k in lost:
+        container_at(reader, place).items[k] = Conflict("an array that the loop may have changed, or not", COPIED_FIRST, True)
+    for (place, k), made in held.items():
+        holder, outers = container_at(reader, place), {}
+        if isinstance(holder, Grown):
+            var, new = pairs[(place, k), ()]
+            fact = facts[(place, k), ()]
+            if isinstance(fact, Listed) and fact.rank > 1 and holder.value.fact.dims[0].may_be_empty and not (
+                    _is_longer(var.fact, new.fact) and some()):
+                fact.dims[0].normal().symbol.empty = True
+            outer = Var(var.hint, fact, USER)
+            reader.memory.tokens[outer] = reader.memory.tokens[var] | storages(reader, new) | {outer}
+            carries.append(Carry(var, holder.value, new, outer))
+            holder.value, holder.element = outer, holders[place][0].element
+            holder.version += 1
+            continue
+        item = holder.items[k] = taken_apart(reader, holder.items[k])
+        for path in made:
+            var, new = pairs[(place, k), path]
+            init = leaf_of(reader, item, path)
+            if new is var:
+                unchanged[var] = outers[path] = init
+                continue
+            outers[path] = outer = Var(var.hint, facts[(place, k), path], USER)
+            reader.memory.tokens[outer] = reader.memory.tokens[var] | (storages(reader, new) if isinstance(new, Var) else frozenset())
+            one_cell_of(reader, outer, [var, new])
+            carries.append(Carry(var, init, new, outer))
+            left_unset(reader, outer, init, new, runs)
+        holder.items[k] = replaced_leaves(reader, item, holders[place][0].items[k], outers)
+        holder.version += 1
+
+
+def at_rest(reader: Reader, key, var, value, n, new, reading, aliases):
+    """Whether what a pass makes of a carried value has the facts that the pass began with."""
+    try:
+        fact = dispatch.one_fact(reader, var.fact, fact_of(value), f"?{n}")
+    except Mismatch as error:
+        raise NotALoop(f"{n.strip()} changes from pass to pass: {error}") from None
+    new[key] = fact
+    rest = settled(var.fact, fact, reading.since)
+    if isinstance(value, Var) and isinstance(value.fact, Array):
+        shown = reading.before if var in reader.lists.carried else reading.around
+        more = frozenset(t for t in storages(reader, value) if t in shown) - reader.memory.tokens[var]
+        if more:
+            aliases[key] = aliases.get(key, frozenset()) | more
+            rest = False
+        if may_be_cell(reader, value) and var not in reader.views.cells:
+            reading.cells.add(key)
+            rest = False
+        if var in reader.memory.owned and may_share(reader, value):
+            reading.lent.add(key)
+            rest = False
+    return rest
+
+
+def meet_no_more(reader: Reader, ends, reading, aliases):
+    """Whether all that is carried and shares memory at the end of a pass was taken to do so at its beginning."""
+    rest = True
+    arrays = [(key, var, storages(reader, value)) for key, var, value in ends
+              if is_array(value) or may_be_cell(reader, value)]
+    for k, (key, var, shown) in enumerate(arrays):
+        for other, second, as_well in arrays[:k]:
+            if shown & as_well and not reader.memory.tokens[var] & reader.memory.tokens[second]:
+                token = reading.token(other, second)
+                for each in (key, other):
+                    aliases[each] = aliases.get(each, frozenset()) | token
+                rest = False
+    return rest
+
+
+def same_precision(reader: Reader, slots, start, facts, body):
+    """Entries equal to the largest are none in another precision: such a first pass is peeled off, or refused."""
+    for n in slots if any(map(has_ties, walk(body))) else ():
+        for path in slots[n]:
+            fact = facts.get((n, path))
+            before = fact_of(leaf_of(reader, start[n], path)) if fact is not None else None
+            if isinstance(fact, Array) and isinstance(before, Array) and fact.differentiable and \
+                    before.differentiable and (fact.dims or before.dtype is not float) and not same_dtype(
+                        fact.dtype, before.dtype):
+                raise NotALoop(f"{n.strip()} changes from pass to pass: {spell(before)} before, {fact.dtype} after")
+
+
+def kept_from_before(reader: Reader, n, kept, inner, reading, aliases):
+    """What a name that is first set in the loop holds when a pass begins, if a pass may leave it alone."""
+    if n not in kept:
+        return UNDEFINED
+    if not isinstance(kept[n], Array):
+        return not_kept(kept[n])
+    var = Var(n.strip(), kept[n], USER)
+    reader.memory.tokens[var] = reading.token((n, ()), var) | kept.get((n, "shows"), frozenset()) | aliases.get(
+        (n, ()), frozenset())
+    inner[n] = {(): var}
+    reader.choices.partly.add(var)
+    return var
+
+
+def has_alias(reader: Reader, var):
+    """Another name, a container or a view may show the same array."""
+    seen = 0
+    def count(v, above=frozenset()):
+        if isinstance(v, Struct):
+            return 0 if v in above else sum(count(i, {*above, v}) for i in v.items)
+        return v is var
+    for place in places_of_variables(reader):
+        for _, value in place.env.items():
+            seen += count(value)
+    return seen > 1 or may_share(reader, var) or isinstance(var, Var) and any(
+        v is not var and storages(reader, v) & storages(reader, var) for _, _, v in places_that_show(reader))
+
+
+def may_share(reader: Reader, var):
+    if not isinstance(var, Var) or var in reader.memory.owned or isinstance(var.fact, Array) and not var.fact.dims:
+        return False
+    made = reader.build.made.get(var)
+    return not is_fresh(made) and not updates(made) or shown_by_view(reader, var)
+
+
+def shown_by_view(reader: Reader, var):
+    """A view of the array is held by some name."""
+    for frame in reader.environment.stack:
+        for value in frame.env.values():
+            made = reader.build.made.get(value) if isinstance(value, Var) else None
+            while isinstance(made, Apply) and aliased(made):
+                if var in aliased(made):
+                    return True
+                made = reader.build.made.get(aliased(made)[0])
+    return False
+
+
+def not_kept(why: Any) -> Conflict:
+    """What a name holds that a pass may leave alone, and whose value of an earlier pass is not known."""
+    return why if isinstance(why, Conflict) else Conflict("set in some passes of the loop only", SET_BEFORE)
+
+
+def _loose(fact: Any) -> Any:
+    """The fact of a carried value before its body is read: a literal's value may change."""
+    if isinstance(fact, Array) and fact.length is not None:
+        return Array(fact.dtype, fact.dims, fact.length)
+    return fact
+
+
+def _undefined(value: Any) -> bool:
+    return isinstance(value, Const) and isinstance(value.value, Undefined)
+
+
+def _is_longer(before, after):
+    """Whether a list is longer after a pass for certain."""
+    m, n = before.dims[0].normal(), after.dims[0].normal()
+    return m.symbol is n.symbol and n.offset > m.offset

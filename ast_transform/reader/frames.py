@@ -1,0 +1,76 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Frames of calls, the origin of what they read, and refusals with that origin."""
+import weakref
+from contextlib import contextmanager
+from dataclasses import replace
+
+from gradscribe.ast_transform.reader.states import Reader
+from gradscribe.ast_transform.reader.targets import assigned
+from gradscribe.ast_transform.source.diagnose import LanguageError
+
+_SET_BY: weakref.WeakKeyDictionary = weakref.WeakKeyDictionary()    # by the tree of a function: the names that it sets
+
+
+def depth(reader: Reader, source):
+    """How often a function is being read already."""
+    return sum(
+        f.source.tree is source.tree or f.source.function is not None and f.source.function is source.function
+        for f in reader.environment.stack
+    )
+
+
+def here(reader: Reader, node):
+    frame = reader.environment.frame
+    origin = frame.source.origin(node, frame.statement, frame.caller)
+    found = dict.fromkeys(frame.caller.errors, "raise") if frame.caller is not None else {}
+    for lines, modes in frame.errors.items():
+        found.update(modes if origin.line in lines else {})
+    errors = tuple(sorted(k for k, mode in found.items() if mode == "raise"))
+    return replace(origin, errors=errors, within=reader.environment.within) if errors or reader.environment.within else origin
+
+
+@contextmanager
+def inside(reader: Reader, name):
+    """What is read belongs to a function that jit or pmap has made."""
+    outer, reader.environment.within = reader.environment.within, (*reader.environment.within, name)
+    try:
+        yield
+    finally:
+        reader.environment.within = outer
+
+
+def locate(reader: Reader, node):
+    if reader.environment.frame.plain:
+        reader.build.origin = here(reader, node)
+
+
+def fail(reader: Reader, kind, reason, node=None, advice="", python=None):
+    """Refuse; `python` is the exception that Python itself would raise here for certain."""
+    origin = here(reader, node) if node is not None and reader.environment.frame.plain else reader.build.origin
+    error = kind(reason, origin, advice)
+    error.python, error.block = python, reader.build.block
+    raise error
+
+
+def in_scope(reader: Reader, name):
+    """What a name stands for in the function that is read, or in one around it; None of what is outside of both."""
+    frame = reader.environment.frame
+    while frame is not None and name not in frame.env:
+        frame = frame.outer
+    return None if frame is None else frame.env[name]
+
+
+def set_by(reader: Reader, source):
+    """The names that a function sets, parameters apart."""
+    tree = source.tree
+    if tree not in _SET_BY:
+        _SET_BY[tree] = assigned(tree.body) if isinstance(tree.body, list) else {}
+    return _SET_BY[tree]
+
+
+def tried(reader: Reader, function, *values, node):
+    """What Python makes of values that are known now."""
+    try:
+        return function(*values)
+    except Exception as error:
+        fail(reader, LanguageError, str(error), node, python=type(error))

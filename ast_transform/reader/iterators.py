@@ -1,0 +1,283 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Iterators: what is gone through once, and when.
+
+Python makes an iterator's elements one at a time, as they are asked for.  A loop over map, or over a generator, makes
+each in its pass.  Elsewhere they are made where the iterator is; what would be another value by the time that it is
+asked for, or would change something between two of a loop's passes, is refused.
+
+>>> from gradscribe.ast_transform.examples import form
+>>> from gradscribe.ast_transform.source.diagnose import TransformError
+>>> try:
+...     form("def f(x):\\n    seen = []\\n    for v, w in zip((seen.append(x) or x for k in range(3)), (1, 2, 3)):\\n"
+...          "        seen.append(v * w)\\n    return sum(seen)", 1.0)
+... except TransformError as error:
+...     print(str(error).splitlines()[0])
+an iterator that changes something when it is gone through
+"""
+import functools
+from collections.abc import Iterator
+from functools import partial
+from typing import Any
+
+import gast
+
+from gradscribe.ast_transform.core.form import Const, Var
+from gradscribe.ast_transform.reader import dispatch
+from gradscribe.ast_transform.reader.frames import fail
+from gradscribe.ast_transform.reader.memory import storages
+from gradscribe.ast_transform.reader.states import Reader
+from gradscribe.ast_transform.reader.targets import loaded
+from gradscribe.ast_transform.reader.values import SPENT, FunctionValue, Grown, Rows, Struct, Walk, held_by
+from gradscribe.ast_transform.reader.views import is_array
+from gradscribe.ast_transform.source.diagnose import LanguageError
+
+AT_ONCE = (sum, list, tuple, sorted, min, max, dict, set, frozenset)     # go through all of it
+WRITTEN_OUT = "Write it as a loop, or make a list of it where it stands: [... for ...]."
+IN_ORDER = (enumerate, zip, map)        # element k is made of elements k
+MAY_SHOW = (Walk, Var, Struct, Grown, Rows)
+
+
+def made_late(function: Any) -> bool:
+    """Whether a function gives an iterator, whose elements Python makes when they are asked for."""
+    return function is iter or isinstance(function, type) and issubclass(function, Iterator)
+
+
+def made_in_passes(reader: Reader, node):
+    """for h in map(f, xs)  ->  for x in xs: h = f(x): each pass makes its own element, as in Python.
+
+    Also with enumerate around it, and where a generator makes the elements.
+    """
+    at = functools.partial(gast.copy_location, old_node=node.iter)
+    name = lambda n, context: at(gast.Name(n, context(), None, None))        # noqa: E731 (a one-line shorthand)
+    over, target, numbered, word = node.iter, node.target, False, "item"
+    if calls_function(reader, over, enumerate) and over.args and isinstance(target, gast.Tuple) and len(target.elts) == 2:
+        over, target, numbered = over.args[0], target.elts[1], True
+    if calls_function(reader, over, map) and len(over.args) > 1 and not over.keywords and not any(
+            isinstance(a, gast.Starred) for a in over.args):
+        made, sources = over.args[0], over.args[1:]
+        if isinstance(made, gast.Lambda) and len(made.args.args) == 1:
+            word = made.args.args[0].id
+    elif isinstance(over, gast.GeneratorExp) and len(over.generators) == 1 and not over.generators[0].ifs and \
+            isinstance(over.generators[0].target, gast.Name) and not any(
+                isinstance(n, gast.NamedExpr) for n in gast.walk(over)):
+        (generator,) = over.generators
+        parameter = gast.Name(generator.target.id, gast.Param(), None, None)
+        made = at(gast.Lambda(gast.arguments([at(parameter)], [], None, [], [], None, []), over.elt))
+        sources, word = [generator.iter], generator.target.id
+    else:
+        return node
+    item, function, row = (f"{n}.{node.lineno}.{node.col_offset}" for n in (word, "function", "zip"))
+    reader.environment.frame.env.update({function: dispatch.evaluate(reader, made), row: Const(zip)})
+    source = sources[0] if len(sources) == 1 else at(gast.Call(name(row, gast.Load), sources, []))
+    given = name(item, gast.Load) if len(sources) == 1 else at(gast.Starred(name(item, gast.Load), gast.Load()))
+    first = at(gast.Assign([target], at(gast.Call(name(function, gast.Load), [given], [])), None))
+    new_target = name(item, gast.Store)
+    if numbered:
+        source = at(gast.Call(node.iter.func, [source, *node.iter.args[1:]], node.iter.keywords))
+        new_target = at(gast.Tuple([node.target.elts[0], new_target], gast.Store()))
+    new = gast.copy_location(gast.For(new_target, source, [first, *node.body], node.orelse, None), node)
+    new.exits, new.live = getattr(node, "exits", None), getattr(node, "live", None)
+    return new
+
+
+def calls_function(reader: Reader, node, function):
+    """Whether an expression calls a function of Python's own by its name."""
+    if not isinstance(node, gast.Call) or not isinstance(node.func, gast.Name) or node.func.id != function.__name__:
+        return False
+    found = dispatch.evaluate(reader, node.func)
+    return isinstance(found, Const) and found.value is function
+
+
+def must_be_unwritten(reader: Reader, reads, node):
+    """The arrays and the containers that Python reads later than we do have not been written since."""
+    for frame, since, held in reads:
+        if frame is None and any(not held.isdisjoint(changed) for changed in reader.memory.written[since:]):
+            fail(reader, LanguageError, "an iterator is gone through after what its elements are made of has changed",
+                      node, "Make a list of it where it stands: list(...).")
+
+
+def iterator(reader: Reader, items, *sources, late=None):
+    """What is gone through once.
+
+    Its elements are made now, and by Python later: `sources` may not change while a name holds it, and what
+    the function `late`, or the generator, reads by name must then be what it is now.
+    """
+    reads, held = names_read(reader, late)
+    lists = [*sources, *(v for _, _, v in reads)]
+    sources = (*sources, *held)
+    sources = (*sources, *(v for _, _, v in reads))
+    reads += names_that_show(reader, sources)
+    reads = tuple((f, n, v) for f, n, v in reads if not isinstance(v, Struct))
+    reads += tuple(r for s in lists for r in read_by(reader, s))
+    if late is not None:            # what is only handed on may change before it is taken
+        reads += unwritten_since_now(reader, sources)
+    return shows_lists(reader, Struct("iterator", items, (), (tuple(sources_of(sources)), reads, False)), lists)
+
+
+def read_by(reader: Reader, value):
+    """What an iterator, which another one goes through, reads later."""
+    if isinstance(value, Struct):
+        return value.cls[1] if value.kind == "iterator" else ()
+    return reader.containers.late.get(getattr(value, "mark", value), ()) if isinstance(value, MAY_SHOW) else ()
+
+
+def names_read(reader: Reader, late):
+    """-> what a function or an expression reads by name: [(frame, name, value)]; and what other values hold."""
+    reads, held, later = [], [], [late]
+    for late in later:
+        frame, tree = (late.frame, late.node) if isinstance(late, FunctionValue) else (reader.environment.frame, late)
+        if isinstance(tree, gast.AST):
+            new = [(frame, n, frame.env[n]) for n in dict.fromkeys(loaded(tree)) if n in frame.env]
+            reads += new
+            later += [v for _, _, v in new if isinstance(v, FunctionValue) and v not in later]
+        else:
+            held += held_by(late)
+    return reads, held
+
+
+def lists_in(reader: Reader, value):
+    """The lists of unknown length that Python reads when it goes through a value.
+
+    By mark: whether pass k reads element k.
+    """
+    own = dict.fromkeys((c.mark for c in getattr(value, "columns", [value])), True) if isinstance(
+        value, (Grown, Rows)) else {}
+    return {**own, **reader.containers.shown_lists.get(value, {})} if isinstance(value, MAY_SHOW) else {}
+
+
+def shows_lists(reader: Reader, value, read, in_order=False):
+    """An iterator that has been made of these values."""
+    found = {}
+    for v in read:
+        for mark, so_far in lists_in(reader, v).items():
+            found[mark] = found.get(mark, in_order) and so_far
+    if found and isinstance(value, MAY_SHOW):
+        reader.containers.shown_lists[value] = found
+    return value
+
+
+def lists_shown(reader: Reader, value):
+    """The lists that an iterator will read, or those in a container."""
+    if isinstance(value, Struct):
+        own = reader.containers.shown_lists.get(value, {}) if value.keys != SPENT else {}
+        return {*own, *(mark for item in value.items for mark in lists_shown(reader, item))}
+    return reader.containers.shown_lists.get(value, {}) if isinstance(value, MAY_SHOW) else {}
+
+
+def unwritten_since_now(reader: Reader, values):
+    """What must not be written from now on: the arrays and the containers that values are, show or hold.
+
+    Objects from outside that the function writes are among them: what an element is made by may read them.
+    """
+    found, values, seen = set(), [*values, *(reader.outer.now.held if reader.outer.places else ())], set()
+    for v in values:
+        if id(v) in seen:
+            continue
+        seen.add(id(v))
+        values += held_by(v)
+        if is_array(v):
+            found |= storages(reader, v)
+        elif isinstance(v, (Struct, Grown)):
+            found.add(v.mark)
+            values += v.items if isinstance(v, Struct) else [v.value]
+        elif isinstance(v, Walk):
+            values += [*(v.static or ()), *(s for s, _ in v.sources), *(s for _, _, s in v.items)]
+    return ((None, len(reader.memory.written), frozenset(found)),)
+
+
+def names_that_show(reader: Reader, values):
+    """(frame, name, value) of the names that show these arrays: a write gives each of them another value."""
+    stores = frozenset().union(*map(partial(storages, reader), filter(is_array, values)))
+    return [(f, n, v) for f in reader.environment.stack for n, v in f.env.items() if is_array(v) and not stores.isdisjoint(
+        storages(reader, v))] if stores else []
+
+
+def as_it_was(reader: Reader, reads, node):
+    """What Python reads later than we do is what it was."""
+    for frame, name, held in reads:
+        if frame is not None and frame.env.get(name) is not held:
+            name = name.strip()
+            fail(reader, LanguageError, f"an iterator that reads {name} was made before {name} changed", node,
+                      "Make a list of it where it stands.")
+    must_be_unwritten(reader, reads, node)
+
+
+def read_later(reader: Reader, value, arrays, late=None):
+    """What a name may hold that Python goes through later: enumerate, zip, map or a generator over arrays.
+
+    late: the function, or the generator, that makes the elements; without one they are rows, which may change
+    """
+    reads, held = names_read(reader, late)
+    arrays = [*arrays, *held, *(v for _, _, v in reads)]
+    made = () if late is None else unwritten_since_now(reader, arrays)
+    reader.containers.late[getattr(value, "mark", value)] = [
+        *((f, n, v) for f, n, v in reads if not isinstance(v, Struct)), *names_that_show(reader, arrays), *made,
+        *(r for a in arrays for r in read_by(reader, a))]
+    return value
+
+
+def given_to(reader: Reader, function, args):
+    """What a function is given; some go through all of an iterator before anything else is done."""
+    return list(map(partial(at_once, reader), args)) if isinstance(function, Const) and any(
+        function.value is f for f in AT_ONCE) else args
+
+
+def made_since(reader: Reader, value, writes, node, by=None):
+    """What an expression has made; an iterator whose elements changed something is gone through at once, or never.
+
+    by: the function that has made it; those of the user's do more than iterators' elements.
+    """
+    if by is not None and not isinstance(by, Const):
+        return value
+    if reader.memory.writes != writes and isinstance(value, Struct) and value.kind == "iterator":
+        value.cls = (*value.cls[:2], True)
+    elif reader.memory.writes != writes and isinstance(node, gast.GeneratorExp):
+        fail(reader, LanguageError, "an iterator that changes something when it is gone through", node, WRITTEN_OUT)
+    return value
+
+
+def at_once(reader: Reader, value):
+    """An iterator is gone through from its beginning to its end, with nothing done in between."""
+    if isinstance(value, Struct) and value.kind == "iterator" and value.cls[2] and not is_named_iterator(reader, value):
+        value.cls = (*value.cls[:2], False)
+    return value
+
+
+def sources_of(values):
+    found, seen = list(values), set()
+    for v in found:
+        found += held_by(v)
+        if isinstance(v, Struct) and id(v) not in seen:
+            seen.add(id(v))
+            found += v.items
+    return (v for v in found if isinstance(v, Struct) and v.kind in ("list", "dict", "object", "record"))
+
+
+def drained(reader: Reader, value, node):
+    """What is left in an iterator, which is read once."""
+    if value.keys == SPENT:
+        fail(reader, LanguageError, "an iterator is read a second time, when nothing is left in it", node,
+                  "Make a list of it first.")
+    iterator_moves(reader, value, node)
+    items, value.items, value.keys = value.items, [], SPENT
+    return items
+
+
+def iterator_moves(reader: Reader, value, node):
+    """An iterator is about to give elements."""
+    if value.cls[2]:
+        fail(reader, LanguageError, "an iterator that changes something when it is gone through", node, WRITTEN_OUT)
+    as_it_was(reader, value.cls[1], node)
+    value.version += 1
+    if is_named_iterator(reader, value):
+        reader.memory.writes += 1
+
+
+def is_named_iterator(reader: Reader, value):
+    """Whether a name holds an iterator."""
+    return isinstance(value, Struct) and value.kind == "iterator" and any(
+        _holds(v, value) for f in [*reader.environment.stack, *reader.environment.enclosing] for v in f.env.values())
+
+
+def _holds(value, wanted):
+    return value is wanted or isinstance(value, Struct) and any(_holds(i, wanted) for i in value.items)

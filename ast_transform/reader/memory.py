@@ -1,0 +1,430 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Writes into arrays: which names show the array that is written, and what they show afterwards.
+
+A write makes a new value (`x_1 = put(x, i, v)`).  Every name that shows the same storage is given its new value at
+once: the array itself, or the same view of it.  What may or may not show it becomes a Conflict, an error where it is
+read.  A loop that writes into an array from before it carries that array under a name of its own.
+"""
+import operator
+from contextlib import contextmanager
+from functools import partial
+
+import gast
+
+from gradscribe.ast_transform.core.alias import parts_of, viewed
+from gradscribe.ast_transform.core.form import Apply, Const, Var, is_application, operands, substituted
+from gradscribe.ast_transform.core.kinds import Array, Listed, Sequence
+from gradscribe.ast_transform.core.operations import astype, put
+from gradscribe.ast_transform.passes.described import Unfit, fact_of
+from gradscribe.ast_transform.passes.types import item
+from gradscribe.ast_transform.reader import dispatch
+from gradscribe.ast_transform.reader.frames import fail
+from gradscribe.ast_transform.reader.operands import as_operand, spelled_value
+from gradscribe.ast_transform.reader.states import Reader
+from gradscribe.ast_transform.reader.values import Conflict, FunctionValue, Grown, Held, Struct, held_by, hold
+from gradscribe.ast_transform.reader.views import (
+    COPIED_FIRST,
+    alias_of,
+    base_path,
+    gathers,
+    index_of,
+    is_array,
+    is_number,
+    is_view,
+    is_whole,
+    joined,
+    locked_by,
+    made_as,
+    may_be_cell,
+    may_show,
+    moved_back,
+    not_let,
+    one_entry,
+    own_view,
+    rowwise,
+    same_view_again,
+    shows_nothing,
+)
+from gradscribe.ast_transform.source.diagnose import OF_OBJECTS, LanguageError, ShapeError
+
+
+class NeedsParts(Exception):
+    """An array inside a container that is an argument is written: the container's parts must be values of their own."""
+
+
+class NeedsPasses(Exception):
+    """What shares memory depends on the pass: a loop of few passes is written out."""
+
+    def __init__(self, origin):
+        super().__init__(str(origin))
+        self.origin = origin
+
+
+class NeedsStore(Exception):
+    """A loop writes into an array from before it, which it does not carry yet."""
+
+    def __init__(self, loop, root):
+        super().__init__(root.hint)
+        self.loop, self.root = loop, root
+
+
+class NotSetYet(Exception):
+    """A name that an earlier pass of a loop may have set, whose value there is not known yet; and the error if not."""
+
+    def __init__(self, loop, name, error):
+        super().__init__(str(error))
+        self.loop, self.name, self.error = loop, name, error
+
+
+def storages(reader: Reader, var) -> frozenset:
+    """The storages that an array may be in; one that was made afresh is a storage of its own."""
+    found = reader.memory.tokens.get(var)
+    if found is None:
+        made = made_as(reader, var)
+        if isinstance(made, Var):
+            found = storages(reader, made)
+        elif is_view(reader, var):
+            found = storages(reader, viewed(made))
+        else:
+            found = frozenset({var})
+            if isinstance(made, Apply) and not shows_nothing(reader, var):
+                found = found.union(*map(partial(storages, reader), may_show(reader, made)))
+        reader.memory.tokens[var] = found
+    return found
+
+
+def distinct_storages(reader: Reader, left):
+    """The storages of what a loop leaves: (value, where it was when a pass began, where it is when one ends).
+
+    Arrays that a loop exchanges are in one another's storages after it, but no two in one: what shares nothing when
+    a pass begins and nothing when it ends shares nothing.  A storage that something else shows stays named.
+    """
+    mine = {value for value, _, _ in left}
+    for value, first, last in left:
+        reader.memory.tokens[value] = frozenset({value}) | first | last
+    elsewhere = frozenset().union(*(storages(reader, v) for _, _, v in places_that_show(reader) if v not in mine))
+    for k, (value, first, last) in enumerate(left):
+        meets = [v for v, before, after in left[:k] if first & before or last & after]
+        reader.memory.stood_for[value] = first | last
+        reader.memory.tokens[value] = (first | last) & elsewhere | {value, *meets}
+
+
+def may_be_in(reader: Reader, var):
+    """The storages of an array, and those of which it is one of several that a loop exchanges."""
+    return stood_for_by(reader, storages(reader, var))
+
+
+def stood_for_by(reader: Reader, tokens):
+    """These storages, and those that each may be one of: what a loop leaves is in one of those from before it."""
+    found = list(tokens)
+    for t in found:
+        found += [u for u in reader.memory.stood_for.get(t, ()) if u not in found]
+    return frozenset(found)
+
+
+def places_that_show(reader: Reader):
+    """(holder, key, value) of every array that a name or a container shows, and what may be one without axes."""
+    frames, seen = list(reader.environment.stack), set()
+
+    def visit(holder, key, value):
+        if isinstance(value, Struct):
+            if id(value) not in seen:
+                seen.add(id(value))
+                for k, item in enumerate(value.items):
+                    yield from visit(value, k, item)
+        elif held_by(value) or isinstance(value, FunctionValue):
+            if isinstance(value, FunctionValue) and value.frame is not None and value.frame not in frames:
+                frames.append(value.frame)
+            for k, item in enumerate(held_by(value)):
+                yield from visit(value, k, item)
+        elif isinstance(value, Grown):
+            if id(value) not in seen and isinstance(value.value, Var):
+                seen.add(id(value))
+                yield value, "value", value.value
+        elif is_array(value) or may_be_cell(reader, value):
+            yield holder, key, value
+
+    for frame in frames:
+        for name, value in list(frame.env.items()):
+            yield from visit(frame.env, name, value)
+    for held in reader.memory.pending:
+        for k, value in held.env.items():
+            yield from visit(held.env, k, value)
+
+
+def shows_a_cell(reader: Reader, old) -> bool:
+    """Whether something else shows what may be this array without axes, which an augmented assignment changes."""
+    shown, mine = [v for _, _, v in places_that_show(reader)], storages(reader, old)
+    return sum(v is old for v in shown) > 1 or any(v is not old and storages(reader, v) & mine for v in shown)
+
+
+@contextmanager
+def pending_values(reader: Reader, values):
+    """Values that are used once more has been read: a write meanwhile is seen in them too."""
+    reader.memory.pending.append(Held(values))
+    try:
+        yield values
+    finally:
+        reader.memory.pending.pop()
+
+
+def fresh_result(reader: Reader, result, operands):
+    """What an operation of the user's makes is an array of its own, also where it is known to be an operand's."""
+    if not is_array(result) or not reader.environment.frame.plain or not any(result is o for o in operands):
+        return result
+    new = reader.build.let(result.hint, result, result.fact)
+    reader.memory.tokens[new] = frozenset({new})
+    return new
+
+
+def write_entry(reader: Reader, holder, index, value, node, function=put):
+    """holder[index] = value, or += for put_add."""
+    if not is_array(holder):
+        fail(reader, ShapeError, f"{spelled_value(reader, holder)} is not written into", node)
+    fact = fact_of(value)
+    if not isinstance(fact, Array):
+        fail(reader, ShapeError, f"{spelled_value(reader, value)} cannot be an element of an array", node)
+    if fact.kind == "c" and holder.fact.kind != "c":
+        fail(reader, ShapeError, "a complex number cannot be written into a real array", node, "Use np.real.")
+    can_write(reader, holder, node)
+    base, path = base_path(reader, holder)
+    if path and joined_index(reader, path, index) is not None:
+        root = put_entry(reader, base, joined_index(reader, path, index), value, function, node)
+    else:
+        new = put_entry(reader, holder, index, value, function, node)
+        root = put_back(reader, path, new, node) if path else new
+    update_names(reader, holder, base, root, node)
+
+
+def replace_all(reader: Reader, old, new, node):
+    """x[...] = new, where new is x's next value (augmented assignment)."""
+    can_write(reader, old, node)
+    base, path = base_path(reader, old)
+    root = put_back(reader, path, new, node) if path else new
+    if not path:
+        reader.memory.tokens[new] = storages(reader, old)
+    update_names(reader, old, base, root, node)
+
+
+def can_write(reader: Reader, holder, node):
+    base, _ = base_path(reader, holder)
+    if holder.fact.of_objects:
+        fail(reader, LanguageError, OF_OBJECTS, node, "Use a list.")
+    if base in reader.lists.chosen_rows:
+        fail(reader, LanguageError, "writing into an element of a list that is chosen when running", node,
+                  "Stack the elements first: rows = np.stack(items); rows[k] = ...")
+    if not isinstance(base.fact, Array) or any(isinstance(t.fact, Sequence) for t in may_be_in(reader, holder)):
+        if not reader.containers.apart:
+            raise NeedsParts
+        fail(reader, LanguageError, "writing into an array inside a container that is an argument is not "
+                  "differentiated yet", node, "Copy the array first: x = items[0].copy().")
+    if isinstance(base.fact, Listed):
+        fail(reader, LanguageError, "writing into an array that a list of unknown length holds", node,
+                  "Put a new array into another list, or write into an array of them all: np.array(items).")
+    locked = locked_by(reader, base)
+    if locked is not None:
+        not_let(reader, locked, node)
+    if not of_one_dtype(reader, base):
+        fail(reader, ShapeError, f"{base.hint} holds whole numbers on one path and {base.fact.dtype} on another: "
+                  "what is written may be cut off", node, "Create it with the dtype that holds both.")
+    writes_storages(reader, storages(reader, base), node)
+    if not base.fact.dims:
+        fail(reader, LanguageError, f"writing into {base.hint}, which is a number or an array without axes", node,
+                  "Give the array an axis of length one.")
+    for loop in reader.loops.reading:
+        if base in loop.entry:
+            raise NeedsStore(loop, base)
+        if base in loop.stores:
+            fail(reader, LanguageError, f"{base.hint} is written as it was before the loop, which changes it", node,
+                      "Index the array itself.")
+    for loop in reader.loops.reading:
+        loop.written |= storages(reader, base)
+
+
+def writes_storages(reader: Reader, written, node):
+    """What is written may be an argument, and must be no array from outside the function."""
+    written = stood_for_by(reader, written)
+    for outside, _ in reader.environment.captured.values():
+        if written & storages(reader, outside):
+            fail(reader, LanguageError, f"{outside.hint} is an array from outside the function: writing into it "
+                      "cannot be undone in the backward sweep", node, "Pass it as an argument, or copy it.")
+    if written & reader.memory.entry_tokens:
+        reader.memory.writes_arguments = True
+
+
+def must_be_apart(reader: Reader, arguments):
+    """A function that writes into its arguments is given arrays of different storages."""
+    known = [storages(reader, v) for v in arguments if is_array(v)]
+    if any(a & b for k, a in enumerate(known) for b in known[:k]):
+        raise LanguageError("two arguments share memory, and the function writes into one of its arguments",
+                            reader.build.origin, "Pass a copy.")
+
+
+def put_entry(reader: Reader, x, index, value, function, node):
+    hint = x.hint
+    try:
+        slot = item(x.fact, index)
+    except (Unfit, IndexError) as error:
+        fail(reader, ShapeError, f"indexing: {error}", node)
+    given = fact_of(value)
+    if given.rank > slot.rank and not all(d.is_unit for d in given.dims[:given.rank - slot.rank]):
+        fail(reader, ShapeError, f"{spelled_value(reader, value)} does not fit into x[index], which has {slot.rank} axes", node)
+    if given.rank > slot.rank:      # NumPy leaves out axes of length one before the others
+        lead = (0,) * (given.rank - slot.rank)
+        value = reader.build.item(as_operand(reader, value), Const(lead if len(lead) > 1 else 0), value.hint)
+    new = reader.build.let(hint, Apply(function, (x, index, value)), x.fact, x.kind)
+    reader.memory.tokens[new] = storages(reader, x)
+    return new
+
+
+def joined_index(reader: Reader, path, index):
+    """One index for a view made by numbers and whole axes and the index into it; None if they do not join."""
+    if gathers(index):              # an integer beside an index array is one of its kind
+        return None
+    parts = []
+    for made, _ in path:
+        parts = joined(parts, parts_of(made.args[1])) if is_application(made, operator.getitem) else None
+        if parts is None or not all(is_number(p) or is_whole(p) for p in parts):
+            return None
+    last = parts_of(index)
+    if len(last) == 1 and isinstance(last[0], Const) and last[0].value is Ellipsis:
+        last = []
+    parts = joined(parts, last)
+    return index_of(parts) if parts else None
+
+
+@contextmanager
+def no_writes(reader: Reader, where, node):
+    """An expression that may be skipped, or is asked once more than a body runs, writes nothing."""
+    before = reader.memory.writes
+    yield
+    if reader.memory.writes != before:
+        fail(reader, LanguageError, f"{where} writes into an array", node, "Write it as a statement of its own.")
+
+
+def update_names(reader: Reader, holder, base, root, node):
+    """Every name that shows the storage shows what is in it now."""
+    reader.memory.writes += 1
+    reader.memory.written.append(storages(reader, holder))
+    written, line = storages(reader, holder), getattr(node, "lineno", 0)
+    reader.memory.tokens[root], reader.views.layouts[root] = storages(reader, base), rowwise(reader, base)
+    shown = [(p, k, v) for p, k, v in places_that_show(reader) if storages(reader, v) & written]
+    changed = dispatch.changed_too(reader, base, root, {base_path(reader, v)[0] for _, _, v in shown}, node)
+    memo = {}
+    for place, key, value in shown:
+        if value not in memo:
+            first, path = base_path(reader, value)
+            memo[value] = same_view_again(reader, path, changed[first]) if first in changed else Conflict(
+                f"an array that line {line} may have changed, or not", COPIED_FIRST, True)
+        _set(place, key, memo[value])
+
+
+def hand_over(reader: Reader, mapping, but=()):
+    """Names that show arrays, or views of them, show those that these have become."""
+    memo = {}
+    for old, new in mapping.items():
+        reader.views.layouts[new] = rowwise(reader, old)
+    dispatch.handed_over(reader, mapping)
+    for place, key, value in list(places_that_show(reader)):
+        if place is reader.environment.frame.env and key in but:
+            continue
+        first, path = base_path(reader, value)
+        if first in mapping:
+            if value not in memo:
+                memo[value] = same_view_again(reader, path, mapping[first])
+            _set(place, key, memo[value])
+
+
+class Loop:
+    """A loop being read: the arrays from before it that it does not carry, and the arrays and containers it must."""
+
+    def __init__(self, since):
+        self.since = since                  # lengths that are born later belong to the loop
+        self.entry, self.stores, self.lost, self.containers, self.lost_items, self.grown = set(), {}, [], [], [], []
+        self.unsteady = []                  # names of what is no operand and changes from pass to pass
+        self.longer = set()                 # names of lists that a pass makes longer by items = items + [...]
+        self.cells = set()                  # names whose value may be an array without axes when a pass ends
+        self.read_partly = set()            # (frame, name) of what is read where the pass may not have set it
+        self.first_set = set()              # (frame, name) of what no one has set when the first pass begins
+        self.incomplete = False             # whether an arm was left out that reads one of these
+        self.shared = {}                    # by name and place in it: the containers that it may be when a pass ends
+        self.before = frozenset()           # what names show when a pass begins: the storages
+        self.around = frozenset()           # of them those of what the loop does not carry
+        self.lent = set()                   # names whose array may be another's when a pass ends
+        self.written = frozenset()          # the storages that a pass writes into
+        self.carried = {}                   # by name and place in it: the storage of what it carries, in each reading
+
+    def token(self, key, var):
+        """The storage of a carried array: the same each time that the body is read."""
+        return frozenset({self.carried.setdefault(key, var)})
+
+
+def _set(place, key, value):
+    if isinstance(place, Grown):
+        place.value = value
+    elif isinstance(place, Struct):
+        place.items[key] = value
+        place.version += 1
+    elif held_by(place):
+        hold(place, key, value)
+    else:
+        place[key] = value
+
+
+def refuse_write(reader: Reader, target, holder=None):
+    if isinstance(holder, Grown):
+        fail(reader, LanguageError, "writing into a list whose length is known only when running", target,
+                  "Make an array of it first: items = np.array(items).")
+    if isinstance(target, gast.Subscript):
+        fail(reader, LanguageError, "only an array, a list or a dictionary is written into", target,
+                  "Make a list of it: list(values).")
+    if isinstance(target, gast.Attribute):
+        fail(reader, LanguageError, "writing an attribute is not differentiated yet", target,
+                  "Keep the value in a variable.")
+    fail(reader, LanguageError, "this assignment is not in the accepted language", target)
+
+
+def of_one_dtype(reader: Reader, var, known=None):
+    """Whether an array has the same kind of entries on every path; what is made of it and of ints has not."""
+    if not reader.kinds.ints_or_floats:
+        return True
+    known = dict.fromkeys(reader.kinds.ints_or_floats, False) if known is None else known
+    if var in known:
+        return known[var]
+    made, known[var] = made_as(reader, var), True
+    if isinstance(made, Apply) and made.function is not astype:
+        either = [o for o in operands(made) if is_array(o) and not of_one_dtype(reader, o, known)]
+        known[var] = not either or any(isinstance(fact := fact_of(a), Array) and fact.kind in "fc"
+                                       for a in made.args if a not in either)
+    return known[var]
+
+
+def put_back(reader: Reader, path, new, node):
+    """The array that a view is one of, after the view has become `new`.
+
+    A view of all entries moves them; the adjoint of that, which the record has, moves them back.
+    """
+    for made, _ in reversed(path):
+        parent = viewed(made)
+        if own_view(reader, made) is not None:
+            plain, root = [], parent
+            for step, view in own_view(reader, made):
+                again = substituted(step, {viewed(step): root})
+                root = reader.build.let(view.hint, again, view.fact, view.kind)
+                plain.append((again, root))
+            new = put_back(reader, plain, new, node)
+        elif is_application(made, operator.getitem):
+            new = reader.build.let(parent.hint, Apply(put, (parent, made.args[1], new)), parent.fact, parent.kind) \
+                if parent.fact.dims else one_entry(reader, new, parent)
+        else:
+            new = alias_of(reader, moved_back(reader, made, new, parent, node))      # an array, no view of the view
+        reader.memory.tokens[new], reader.views.layouts[new] = storages(reader, parent), rowwise(reader, parent)
+    return new
+
+
+def one_cell_of(reader: Reader, var, values):
+    """Notes that a value is one of others, where these may be arrays without axes."""
+    found = [v for v in values if may_be_cell(reader, v)]
+    if found and isinstance(var, Var) and isinstance(var.fact, Array) and not var.fact.dims and not var.fact.weak:
+        reader.views.cells.add(var)
+        reader.memory.tokens[var] = reader.memory.tokens.get(var, frozenset({var})).union(*map(partial(storages, reader), found))

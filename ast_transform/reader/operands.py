@@ -1,0 +1,231 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Values of the reader as operands of the normal form, and what is known of them now."""
+import operator
+
+import numpy as np
+
+from gradscribe.ast_transform.core.children import name_of
+from gradscribe.ast_transform.core.form import USER, Apply, Const, Pack, Param, Slice, Var, is_application
+from gradscribe.ast_transform.core.kinds import Array, Opaque, Sequence, spell, unknown, with_article
+from gradscribe.ast_transform.core.operations import size_of
+from gradscribe.ast_transform.passes.described import fact_of
+from gradscribe.ast_transform.reader import dispatch
+from gradscribe.ast_transform.reader.container_aliases import certain_value
+from gradscribe.ast_transform.reader.frames import fail, here
+from gradscribe.ast_transform.reader.states import Reader
+from gradscribe.ast_transform.reader.values import (
+    SPELLED,
+    Bound,
+    Conflict,
+    FunctionValue,
+    Grown,
+    Method,
+    Part,
+    RangeValue,
+    Rows,
+    Struct,
+    View,
+    Walk,
+)
+from gradscribe.ast_transform.source.diagnose import Demand, LanguageError, ShapeError
+
+
+def settle(reader: Reader, value):
+    """Read a part that is an array; containers stay apart."""
+    if isinstance(value, Part):
+        return as_struct(reader, value) if isinstance(value.fact, Sequence) else operand_of_part(reader, value)
+    if isinstance(value, View):
+        return dispatch.shown_by_dict_view(reader, value)
+    if isinstance(value, Conflict):         # a write in the same expression has left it one
+        dispatch.write_out(reader, value, None)
+        fail(reader, ShapeError, f"what is read here is {value.reason}", None, value.advice)
+    return value
+
+
+def passed_value(reader: Reader, value):
+    """A value on its way to a name, where a view stays one."""
+    return value if isinstance(value, View) else settle(reader, value)
+
+
+def operand_of_part(reader: Reader, part):
+    if not isinstance(part, Part):
+        return part
+    parent = operand_of_part(reader, part.parent)
+    if isinstance(part.fact, Sequence) and part.parent.fact.kind == "record" or \
+            isinstance(part.parent.fact, Sequence) and part.parent.fact.kind == "record":
+        value = Apply(getattr, (parent, part.key))
+    else:
+        value = Apply(operator.getitem, (parent, part.key))
+    hint = str(part.key.value) if isinstance(part.key.value, str) else parent.hint
+    return reader.build.let(hint if hint.isidentifier() else "item", value, part.fact)
+
+
+def as_operand(reader: Reader, value):
+    """A value as an operand of the normal form."""
+    value = settle(reader, value) if not (isinstance(value, Part) and isinstance(value.fact, Sequence)) else value
+    if isinstance(value, (Var, Const, Pack, Slice)):
+        return value
+    certain_value(reader, value, None)
+    if isinstance(value, Part):
+        return operand_of_part(reader, value)
+    if isinstance(value, Struct):
+        if value.whole is not None and value.version == 0:
+            return operand_of_part(reader, value.whole)
+        return pack(reader, value)
+    if isinstance(value, Rows):
+        fail(reader, LanguageError, "a list of tuples whose length is known only when running is no value here", None,
+                  "Take it apart first: a, b = zip(*rows); or keep several lists.")
+    if isinstance(value, Grown):
+        fail(reader, LanguageError, "a list whose length is known only when running is no value here", None,
+                  "Make an array of it: np.array(items).")
+    if isinstance(value, (FunctionValue, Method, Bound, RangeValue, Walk)):
+        fail(reader, LanguageError, f"{spelled_value(reader, value)} is not a value here", None,
+                  "Call it, or make a list of it.")
+    return Const(value)
+
+
+def must_be_plain(reader: Reader, value, node):
+    """Emitted code is given lists, tuples, dictionaries and records; it makes no iterators and no subclasses."""
+    if isinstance(value, Struct):
+        if value.kind == "object":
+            fail(reader, LanguageError, f"an object of class {value.cls.__name__} is no value that can be returned or "
+                      "handed on", node, "Use its attributes; named tuples and dataclasses can be returned.")
+        if value.kind == "iterator" or value.kind != "record" and value.cls is not None:
+            fail(reader, LanguageError, f"{spelled_value(reader, value)} is not a value here", node,
+                      "Make a list or a dict of it.")
+        for item in value.items:
+            must_be_plain(reader, item, node)
+
+
+def pack(reader: Reader, value):
+    must_be_plain(reader, value, None)
+    return Pack(value.kind, tuple(as_operand(reader, i) for i in value.items), value.keys, value.cls)
+
+
+def known_value(reader: Reader, value, what, node):
+    """A value that must be known when transforming; an argument that is not is asked for."""
+    try:
+        return python_value(reader, value, node)
+    except LanguageError as error:
+        variable = getattr(error, "variable", None)
+        if variable is None:
+            raise
+    demand(reader, variable, what, node)
+
+
+def demand(reader: Reader, var, what, node):
+    raise Demand(
+        var, f"{what} must be known when transforming", here(reader, node) if reader.environment.frame.plain else reader.build.origin
+    )
+
+
+def python_value(reader: Reader, value, node):
+    value = settle(reader, value)
+    if isinstance(value, Const):
+        return value.value
+    if isinstance(value, (Struct, Pack)) and value.kind in ("tuple", "list"):
+        return (tuple if value.kind == "tuple" else list)(python_value(reader, i, node) for i in value.items)
+    if isinstance(value, Struct) and value.kind == "dict":
+        return dict(zip(value.keys, (python_value(reader, i, node) for i in value.items)))
+    if isinstance(value, Slice):
+        return slice(*(None if p is None else python_value(reader, p, node) for p in (value.start, value.stop, value.step)))
+    if isinstance(value, Var):
+        n = value.fact.length.normal() if isinstance(value.fact, Array) and value.fact.length is not None else None
+        if n is not None and n.symbol is None:
+            return n.offset
+        known = entry_from_outside(reader, value)
+        if known is not None:
+            array, place, entry = known
+            reader.environment.kind_guards.append(lambda: array[place] == entry)
+            return entry
+        error = LanguageError("this depends on a value that is not known when transforming",
+                              here(reader, node) if node is not None and reader.environment.frame.plain else reader.build.origin,
+                              "Use a literal, or an operation on arrays.")
+        error.variable = value
+        raise error
+    fail(reader, LanguageError, f"{spelled_value(reader, value)} is no value that is known when transforming", node,
+              "Use a literal, or an operation on arrays.")
+
+
+def entry_from_outside(reader: Reader, value):
+    """(array, place, value) of an entry of an array of integers from outside; what needs it known holds to it."""
+    made = reader.build.made.get(value) if isinstance(value, Var) else None
+    if not is_application(made, operator.getitem) or not isinstance(made.args[1], Const):
+        return None
+    array = next((array for var, array in reader.environment.captured.values() if var is made.args[0]), None)
+    if array is None or array.dtype.kind not in "iu":
+        return None
+    entry = array[made.args[1].value]
+    return (array, made.args[1].value, int(entry)) if np.ndim(entry) == 0 else None
+
+
+def spelled_value(reader: Reader, value):
+    if isinstance(value, Struct):
+        kind = name_of(value.cls) if isinstance(value.cls, type) else value.kind
+        return f"an object of class {kind}" if value.kind == "object" else \
+            f"{with_article(kind)} of {len(value.items)}"
+    if isinstance(value, (Var, Const)):
+        return spell(fact_of(value))
+    return SPELLED.get(type(value)) or with_article(type(value).__name__)
+
+
+def entry_count(reader: Reader, value):
+    fact = fact_of(value)
+    if not fact.rank:
+        return Const(1)
+    if fact.rank == 1:
+        return reader.build.length(value, 0)
+    rest = [d for d in fact.dims if not d.is_unit]
+    if all(d.normal().symbol is None for d in rest):
+        return Const(int(np.prod([d.normal().offset for d in rest], dtype=int)))
+    length = rest[0] if len(rest) == 1 else unknown("?size", any(d.many for d in rest))
+    return reader.build.let("size", Apply(size_of, (value,)), Array(int, (), length))
+
+
+def parameter(reader: Reader, name, fact):
+    if isinstance(fact, Opaque):
+        return [Param(name, Const(fact.value))], Const(fact.value)
+    if isinstance(fact, Sequence) and reader.unroll:
+        leaves = []
+        value = parameter_leaves(reader, name, fact, leaves)
+        return leaves, value
+    var = Var(name, fact, USER)
+    if isinstance(fact, Sequence):
+        return [Param(name, var)], as_struct(reader, var)
+    return [Param(name, var)], var
+
+
+def parameter_leaves(reader: Reader, path, fact, out):
+    if isinstance(fact, Sequence):
+        labels = fact.keys if fact.kind in ("dict", "record") else range(len(fact.elements))
+        items = [parameter_leaves(reader, f"{path}_{k}", e, out) for k, e in zip(labels, fact.elements)]
+        return Struct(fact.kind, items, fact.keys, fact.cls)
+    if isinstance(fact, Opaque):
+        return Const(fact.value)
+    label = "".join(c if c.isalnum() else "_" for c in path)
+    var = Var(label, fact, USER)
+    out.append(Param(label, var))
+    return var
+
+
+def as_struct(reader: Reader, container):
+    """A container held by an operand or Part, as a Struct of its parts."""
+    fact = container.fact
+    keys = fact.keys if fact.kind in ("dict", "record") else range(len(fact.elements))
+    return Struct(
+        fact.kind, [part(reader, container, k, e) for k, e in zip(keys, fact.elements)], fact.keys, fact.cls, container
+    )
+
+
+def part(reader: Reader, container, key, fact):
+    return Const(fact.value) if isinstance(fact, Opaque) else Part(container, Const(key), fact)
+
+
+def as_given(index):
+    """An index as the argument of a method."""
+    return Struct("tuple", index.items) if isinstance(index, Pack) else index
+
+
+def is_count(value):
+    """Whether a value is a whole number of Python's that is not known when transforming."""
+    return isinstance(value, Var) and isinstance(value.fact, Array) and value.fact.weak and value.fact.dtype is int

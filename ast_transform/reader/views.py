@@ -1,0 +1,349 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Views of arrays: which operations certainly give one, and how the array is made anew from a written view.
+
+What NumPy's memory layout decides is certain only where the layout is.  An argument may be strided or in Fortran's
+order, and arithmetic keeps the order of its operands.  What is not certain may share memory or not: such an array is
+one of its own here, and a write into it, or into what it was made from, leaves the other a Conflict.
+"""
+import inspect
+import operator
+import types
+from collections.abc import Iterable
+from typing import Any
+
+from gradscribe.ast_transform.core import alias
+from gradscribe.ast_transform.core.alias import aliased, memory_of, parts_of, updates, viewed
+from gradscribe.ast_transform.core.form import Apply, Const, Pack, Slice, Var, is_application, operands, substituted
+from gradscribe.ast_transform.core.kinds import Array, Length
+from gradscribe.ast_transform.core.memory import ALIASES, CONTIGUOUS, FRESH, HOLDS, LOCKED, PART, VIEW
+from gradscribe.ast_transform.core.operations import put, put_add
+from gradscribe.ast_transform.core.rule import RULES
+from gradscribe.ast_transform.passes.described import fact_of
+from gradscribe.ast_transform.reader.frames import fail
+from gradscribe.ast_transform.reader.rule_inlining import read_part
+from gradscribe.ast_transform.reader.states import Reader
+from gradscribe.ast_transform.source.diagnose import LanguageError
+
+COPIED_FIRST = "Copy first, x = x.copy(), or index the array itself."
+
+
+def made_as(reader: Reader, var):
+    return reader.build.made.get(var) or reader.views.walked.get(var)
+
+
+def is_view(reader: Reader, var):
+    """Whether an array is certainly a view of the first operand of what made it."""
+    made = made_as(reader, var)
+    if not isinstance(made, Apply) or not made.args:
+        return False
+    parent = viewed(made)
+    if parent is None or reader.views.flats.get(parent) or shows_nothing(reader, parent) or shows_nothing(reader, var):
+        return False
+    memory = memory_of(made)
+    if memory is CONTIGUOUS and isinstance(parent.fact, Array):
+        return var in reader.views.flats or copies_nothing(reader, made, parent)
+    if memory is ALIASES and parent is made.args[0] and is_array(parent) and is_array(var):
+        return own_view(reader, made) is not None
+    return memory.certain and not (memory is HOLDS and isinstance(parent.fact, Array))
+
+
+def own_view(reader: Reader, made):
+    """The operations by which a function of the user's that has a rule gives a view; None if it may give another.
+
+    Its rule is its derivative, so it may be called again where what it shows has changed.
+    """
+    if not isinstance(made.function, types.FunctionType) or reader.engine is None:
+        return None
+    if made not in reader.views.own_views:
+        reader.views.own_views[made] = reader.engine.view_by(made)
+    return reader.views.own_views[made]
+
+
+def copies_nothing(reader: Reader, made, parent):
+    """Whether a result in the order of rows is a view: its entries lie side by side already, or one axis is cut.
+
+    One axis can be cut into several whatever its stride is; what is flattened has its entries side by side.
+    """
+    if any(not isinstance(v, Const) or v.value not in ("C",) for k, v in made.kwargs if k == "order") or \
+            len(made.args) > 2 or len(made.args) > 1 and _word(made, 1) == "order":
+        return False
+    cut = "shape" in RULES[made.function].signature.parameters
+    return cut and parent.fact.rank == 1 or rowwise(reader, parent)
+
+
+def may_show(reader: Reader, made):
+    """The arrays that an operation's result may share memory with, where that is not certain."""
+    if is_application(made, operator.getitem) and reader.views.flats.get(made.args[0]):
+        return []                   # a slice of x.flat is a copy
+    shown = [v for v in aliased(made) if is_array(v)] or [
+        v for v in operands(made) if memory_of(made).shares and may_be_cell(reader, v)]
+    own = isinstance(made.function, types.FunctionType) and reader.engine is not None
+    return [] if shown and own and reader.engine.makes_anew(made) else shown
+
+
+def base_path(reader: Reader, var):
+    """The array that a view is one of, and the operations that lead to the view."""
+    path = []
+    while is_view(reader, var):
+        made = made_as(reader, var)
+        path.append((made, var))
+        var = viewed(made)
+    return var, path[::-1]
+
+
+def same_view_again(reader: Reader, path, root):
+    """The same view of another array."""
+    for made, view in path:
+        root = reader.build.let(view.hint, substituted(made, {viewed(made): root}), view.fact, view.kind)
+        if view in reader.views.flats:
+            reader.views.flats[root] = reader.views.flats[view]
+        elif memory_of(made) is CONTIGUOUS:
+            reader.views.flats[root] = False
+    return root
+
+
+def rowwise(reader: Reader, var):
+    """Whether an array certainly lies in memory row by row, without gaps (C's order)."""
+    if alias.is_number(var):
+        return True
+    found = reader.views.layouts.get(var)
+    if found is None:
+        made = made_as(reader, var)
+        if isinstance(made, Var):
+            found = rowwise(reader, made)
+        else:
+            found = isinstance(made, Apply) and isinstance(var.fact, Array) and made_rowwise(reader, made, var)
+        reader.views.layouts[var] = found
+    return found
+
+
+def made_rowwise(reader: Reader, made, var):
+    """By what the record says of the order of entries that NumPy gives a result (`order=`)."""
+    if updates(made):
+        return rowwise(reader, made.args[0])
+    memory, rank = memory_of(made), var.fact.rank
+    arrays = [a for a in [*made.args, *(v for _, v in made.kwargs)] if is_array(a)]
+    if is_application(made, operator.getitem):
+        return is_array(made.args[0]) and _leading(made.args[1]) and rowwise(reader, made.args[0])
+    rule = RULES.get(made.function) if _hashable(made.function) else None
+    if rule is None:
+        return False
+    order = rule.options.get("order", "operands" if rule.kind == "elementwise" and memory is FRESH else None)
+    if order == "rows":
+        return True
+    if order == "matrices":
+        return all(a.fact.rank <= 2 for a in arrays)
+    if order == "operands":
+        return rank == 1 or all(a.fact.rank <= 1 or rowwise(reader, a) for a in arrays)
+    if order == "first":
+        return is_array(made.args[0]) and rowwise(reader, made.args[0]) or rank == 1 and memory is FRESH
+    return order == "vector" and rank == 1
+
+
+def one_entry(reader: Reader, new, parent):
+    """An array without axes, whose one entry an array with axes shows."""
+    first = Const(0 if new.fact.rank == 1 else (0,) * new.fact.rank)
+    entry = reader.build.item(new, first, parent.hint, parent.kind)
+    reader.views.cells.add(entry)
+    return entry
+
+
+def locked_by(reader: Reader, var):
+    """The operation by which an array may show one that NumPy does not let be written, or None."""
+    while isinstance(var, Var) and isinstance(made := made_as(reader, var), Apply) and \
+            memory_of(made).shares == "first":
+        if memory_of(made) is LOCKED:
+            return made
+        var = viewed(made)
+    return None
+
+
+def not_let(reader: Reader, made, node):
+    name = getattr(made.function, "__name__", "")
+    fail(reader, LanguageError, f"np.{name} gives a view that NumPy does not let be written", node,
+              "Copy first: .copy(); or index the array itself.")
+
+
+def moved_back(reader: Reader, made, new, parent, node):
+    """The array whose entries, moved by an operation, are `new`."""
+    name, memory, rule = getattr(made.function, "__name__", ""), memory_of(made), RULES.get(made.function)
+    if memory is LOCKED:
+        not_let(reader, made, node)
+    part = memory is PART and rule is not None and "written" in rule.parts
+    if part:
+        place = place_written(reader, made, new, parent)
+        if place is not None:
+            return place
+    if not part and (memory not in (VIEW, CONTIGUOUS) or rule is None):
+        fail(reader, LanguageError, f"writing through {name}, which shows a part of an array, is not differentiated",
+                  node, "Copy first: .copy(); or write into the array itself.")
+    given = {"y" if part else "dy": new, **rule.signature.bind(*made.args, **dict(made.kwargs)).arguments}
+    if rule.signature.parameters[rule.active[0]].kind is inspect.Parameter.VAR_POSITIONAL:
+        given["k"] = Const(0)       # the place of the operand among several
+    back = read_part(reader, rule, "written" if part else f"vjp_{rule.active[0]}", given)
+    return reader.build.let(parent.hint, back, parent.fact, parent.kind) if back.fact is not parent.fact else back
+
+
+def place_written(reader: Reader, made, new, parent):
+    """The array after a write into a place of an elementwise part of it: that place is written, and no other."""
+    step, rule = made_as(reader, new), RULES[made.function]
+    if not rule.options.get("elementwise") or not isinstance(step, Apply) or step.function not in (put, put_add) \
+            or made_as(reader, step.args[0]) is not made or gathers(step.args[1]):
+        return None
+    _, index, value = step.args
+    whole = isinstance(index, Const) and index.value is Ellipsis
+    old = parent if whole else reader.build.item(parent, index)
+    if fact_of(value).rank > fact_of(old).rank:
+        return None
+    if step.function is put_add:
+        value = reader.build.apply(operator.add, reader.build.apply(made.function, old), value)
+    value = read_part(reader, rule, "written", {"x": old, "y": value})
+    return reader.build.let(parent.hint, Apply(put, (parent, index, value)), parent.fact, parent.kind)
+
+
+def may_be_cell(reader: Reader, var):
+    """An array without axes, which is written in place, is no number: so made, or an argument."""
+    if not isinstance(var, Var) or not isinstance(var.fact, Array) or var.fact.dims or var.fact.weak:
+        return False
+    if var in reader.views.cells:
+        return True
+    made = made_as(reader, var)
+    if made is None:
+        return var in reader.memory.entry_tokens
+    if not isinstance(made, Apply):
+        return False
+    if is_application(made, operator.getitem):
+        return any(isinstance(p, Const) and p.value is Ellipsis for p in parts_of(made.args[1]))
+    rule = RULES.get(made.function) if _hashable(made.function) else None
+    return rule is not None and bool(rule.options.get("cell"))
+
+
+def shows_nothing(reader: Reader, var):
+    """Whether a value is a number for certain: an entry that was read is a copy, and an array of it has its own."""
+    return alias.is_number(var) and not may_be_cell(reader, var)
+
+
+def as_cell(reader: Reader, value):
+    """A number that a function has put into an array without axes of its own."""
+    fact = fact_of(value) if isinstance(value, (Var, Const)) else None
+    if not isinstance(fact, Array) or fact.dims or isinstance(value, Const) or fact.weak or may_be_cell(reader, value):
+        return value
+    cell = alias_of(reader, value)
+    reader.views.cells.add(cell)
+    return cell
+
+
+def copied_cell(reader: Reader, value, made):
+    """What an operation makes of an array without axes: another such array, also where it is the same number."""
+    if not may_be_cell(reader, value):
+        return made
+    return as_cell(reader, alias_of(reader, made) if made is value else made)
+
+
+def alias_of(reader: Reader, value, tokens=None):
+    """Another name for a value, as an array of its own or of given storages."""
+    new = reader.build.let(value.hint, value, value.fact)
+    reader.memory.tokens[new] = frozenset({new}) if tokens is None else tokens
+    reader.views.layouts[new] = rowwise(reader, value)
+    return new
+
+
+def gathers(index: Any) -> bool:
+    """An index with an array in it: what it reads is a copy."""
+    return alias.gathers(alias.told(index))
+
+
+def is_array(value: Any) -> bool:
+    return isinstance(value, Var) and isinstance(value.fact, Array) and bool(value.fact.dims)
+
+
+def is_slice(p: Any) -> bool:
+    return isinstance(p, Slice) or isinstance(p, Const) and isinstance(p.value, slice)
+
+
+def is_number(part: Any) -> bool:
+    """Whether a part of an index is a whole number: it takes its axis away."""
+    if isinstance(part, Const) and isinstance(part.value, (slice, bool)) or not isinstance(part, (Var, Const)):
+        return False
+    fact = fact_of(part)
+    return isinstance(fact, Array) and not fact.dims and fact.kind in "iu"
+
+
+def is_whole(part: Any) -> bool:
+    """Whether a part of an index is `:`, an axis as it is."""
+    return isinstance(part, Const) and isinstance(part.value, slice) and part.value == slice(None)
+
+
+def is_turned(index: Any) -> bool:
+    """Whether an index has every entry of an array once and turns axes round: it is its own inverse."""
+    return all(isinstance(p, Const) and isinstance(p.value, slice) and p.value in (slice(None), slice(None, None, -1))
+               for p in parts_of(index))
+
+
+def axes_undone(index: Any, dims: Iterable[Length]) -> tuple | None:
+    """The index that undoes one which only adds axes of length one, x[:, None], or takes them away, x[:, 0].
+
+    None for any other index.  What is left of the index's axes at the end stays as it is.
+    """
+    undone: list
+    undone, lengths = [], iter(dims)
+    for p in parts_of(index):
+        if isinstance(p, Const) and p.value is None:
+            undone.append(0)
+            continue
+        length = next(lengths, None)
+        if length is not None and is_whole(p):
+            undone.append(slice(None))
+        elif length is not None and length.is_unit and isinstance(p, Const) and type(p.value) is int and \
+                p.value in (0, -1):
+            undone.append(None)
+        else:
+            return None
+    while undone and undone[-1] == slice(None):
+        undone.pop()
+    return tuple(undone)
+
+
+def joined(outer: list, inner: Iterable) -> list | None:
+    """The parts of one index for an index into what another one shows; None if they do not join.
+
+    x[i][k] is x[i, k], and x[:, i][k] is x[k, i].
+    """
+    if not all(is_number(p) or is_whole(p) for p in outer):
+        return None
+    if any(map(is_whole, outer)) and not all(is_number(p) or is_slice(p) for p in inner):
+        return None
+    inner = iter(inner)
+    return [*(next(inner, p) if is_whole(p) else p for p in outer), *inner]
+
+
+def index_of(parts: list) -> Any:
+    """An index of these parts, as an operand."""
+    if all(isinstance(p, Const) for p in parts):
+        return Const(tuple(p.value for p in parts)) if len(parts) > 1 else parts[0]
+    return Pack("tuple", tuple(parts)) if len(parts) > 1 else parts[0]
+
+
+def _word(made, place):
+    """The name of an operation's parameter at a place."""
+    return list(RULES[made.function].signature.parameters)[place]
+
+
+def _leading(index):
+    """Integers, then at most one slice in steps of one: what is left of it lies side by side."""
+    parts = parts_of(index)
+    while parts and not is_slice(parts[0]):
+        fact = fact_of(parts[0])
+        if not isinstance(fact, Array) or fact.dims or fact.kind not in "iu":
+            return False
+        parts = parts[1:]
+    steps = [p.step if isinstance(p, Slice) else p.value.step for p in parts[:1]]
+    return len(parts) <= 1 and all(s is None or s == 1 or isinstance(s, Const) and s.value == 1 for s in steps)
+
+
+def _hashable(value):
+    try:
+        hash(value)
+    except TypeError:
+        return False
+    return True
