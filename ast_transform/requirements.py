@@ -81,7 +81,7 @@ def _own(body):
 
 def caller_of(reader: "Reader | None") -> Origin | None:
     """The place of the call that is being read; None at the outermost one."""
-    return reader.build.origin if reader is not None and getattr(reader, "stack", None) else None
+    return reader.build.origin if reader is not None and reader.environment.stack else None
 
 
 # arguments and results

@@ -394,7 +394,7 @@ class Transformed(Named):
         self._reader = pipeline.reader
         with telling("transforming", self.__name__, self._count):
             made = pipeline.normal_form(self, names, facts, words, self.__name__)
-            label = getattr(pipeline.reader, "label", self.__name__)
+            label = pipeline.reader.context.label or self.__name__
             made.label = "function" if keyword.iskeyword(label) or not label.isidentifier() else label
             return pipeline.finished(made, nested, self.given_away), pipeline
 

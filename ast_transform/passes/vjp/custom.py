@@ -13,7 +13,9 @@ from gradscribe.ast_transform.core.kinds import Array
 from gradscribe.ast_transform.passes.described import fact_of
 from gradscribe.ast_transform.passes.symbolic import is_array, is_zero, pair_of, without_zeros, zero_of
 from gradscribe.ast_transform.passes.vjp.expansion import expanded, unbroadcast_adjoint, zero_adjoint
-from gradscribe.ast_transform.reader.derivatives import may_fit, refilled
+from gradscribe.ast_transform.reader.derivatives import enter, may_fit, refilled, result_operand, to_value
+from gradscribe.ast_transform.reader.operands import settle, spelled_value
+from gradscribe.ast_transform.reader.registered import as_children
 from gradscribe.ast_transform.reader.values import Struct, with_keys
 from gradscribe.ast_transform.source.diagnose import KindError
 
@@ -28,9 +30,9 @@ def own_rule(sweep: "Sweep", step: Let, dys: list) -> None:
         return transposed_rule(sweep, step, mark, dy)
     absent = zero_of if mark.rule.symbolic_zeros else lambda reader, t: zero_adjoint(sweep, t)
     dy = [absent(sweep.reader, t) if d is None else expanded(sweep, d, t) for d, t in zip(dys, step.targets)]
-    value = sweep.reader.to_value(refilled(mark.callee.like, iter(dy)))
+    value = to_value(sweep.reader, refilled(mark.callee.like, iter(dy)))
     fixed = [mark.args[k] for k in mark.rule.nondiff_argnums]
-    found = sweep.reader.children(sweep.reader.enter(mark.rule.bwd, [*fixed, mark.residuals, value], {}))
+    found = as_children(sweep.reader, enter(sweep.reader, mark.rule.bwd, [*fixed, mark.residuals, value], {}))
     wanted = [a for k, a in enumerate(mark.args) if k not in mark.rule.nondiff_argnums]
     if not isinstance(found, Struct) or len(found.items) != len(wanted):
         adjoints = f"{len(wanted)} adjoint{'s' * (len(wanted) != 1)}"
@@ -42,7 +44,7 @@ def own_rule(sweep: "Sweep", step: Let, dys: list) -> None:
 
 def add_tree(sweep, argument, part, label, origin):
     """An adjoint that a rule of the user's own gives: None is zero, a container has the argument's structure."""
-    part = sweep.reader.settle(part)
+    part = settle(sweep.reader, part)
     if is_zero(part) or isinstance(part, Const) and part.value is None:
         return
     if isinstance(argument, Struct):
@@ -50,8 +52,8 @@ def add_tree(sweep, argument, part, label, origin):
             set(part.keys) == set(argument.keys)
         if not same:
             raise KindError(f"the backward half of {label} gives "
-                            f"{with_keys(part, sweep.reader.spell(part))} as the adjoint of "
-                            f"{with_keys(argument, sweep.reader.spell(argument))}", origin,
+                            f"{with_keys(part, spelled_value(sweep.reader, part))} as the adjoint of "
+                            f"{with_keys(argument, spelled_value(sweep.reader, argument))}", origin,
                             "Give it the structure of the argument.")
         for k, a in enumerate(argument.items):
             at = part.keys.index(argument.keys[k]) if argument.keys else k
@@ -59,8 +61,8 @@ def add_tree(sweep, argument, part, label, origin):
     elif isinstance(argument, Var) and argument in sweep.active:
         whole = argument.fact.dims
         if not isinstance(fact_of(part), Array) or not may_fit(part, argument):
-            raise KindError(f"the backward half of {label} gives {sweep.reader.spell(part)} as the adjoint of "
-                            f"{sweep.reader.spell(argument)}", origin, "Give it the shape of the argument.")
+            raise KindError(f"the backward half of {label} gives {spelled_value(sweep.reader, part)} as the adjoint of "
+                            f"{spelled_value(sweep.reader, argument)}", origin, "Give it the shape of the argument.")
         sweep.add(argument, unbroadcast_adjoint(sweep, part, whole, argument, ()))
 
 
@@ -71,7 +73,7 @@ def transposed_rule(sweep, step, mark, dy):
     given, dots = [], []            # an operand may be given twice: a tangent for each place
     def dot_of(value):
         if isinstance(value, Struct):
-            return Struct(value.kind, [dot_of(sweep.reader.settle(i)) for i in value.items], value.keys, value.cls)
+            return Struct(value.kind, [dot_of(settle(sweep.reader, i)) for i in value.items], value.keys, value.cls)
         if isinstance(value, Var) and value in sweep.active:
             given.append(value)
             dots.append(Var(f"{value.hint}_dot", sweep.whole_fact(value), USER))
@@ -85,7 +87,7 @@ def transposed_rule(sweep, step, mark, dy):
     outer, sweep.build.block = sweep.build.block, []
     tangents = Struct("tuple", [dot_of(a) for a in from_args])
     y_dot = pair_of(sweep.reader, mark.rule, mark.callee, [*fixed, Struct("tuple", from_args), tangents], step)[1]
-    y_dot = sweep.reader.result_operand(without_zeros(sweep.reader, y_dot))
+    y_dot = result_operand(sweep.reader, without_zeros(sweep.reader, y_dot))
     y_dot = Pack("tuple", tuple(mark.callee.leaves(y_dot, "the rule", step.origin)))
     body, sweep.build.block = sweep.build.block, outer
     function = Function(sweep.label, [Param(v.hint, v) for v in dots], body, y_dot)

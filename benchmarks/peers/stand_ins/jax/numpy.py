@@ -23,7 +23,8 @@ class _Along:
         return self.fun(a, tuple(axis) if isinstance(axis, list) else axis, *rest, **words)
 
     def normal_form_(self, reader, args, words, node):
-        return reader.call_known(self.fun, args, words, node)
+        from gradscribe.ast_transform.reader import dispatch
+        return dispatch.call_known(reader, self.fun, args, words, node)
 
 
 sum, prod, max, min, mean = map(_Along, (np.sum, np.prod, np.max, np.min, np.mean))
