@@ -60,7 +60,10 @@ class Vmap(Transform):
             self.refuse(f"in_axes has {len(axes)} entr{'ies' if len(axes) != 1 else 'y'}, and {len(args)} positional "
                         f"argument{'s are' if len(args) != 1 else ' is'} given", None,
                         "Give one for each; those given by keyword are mapped along axis 0.", caller)
-        args, words = list(map(partial(as_children, reader), args)), {k: as_children(reader, v) for k, v in words.items()}
+        args, words = (
+            list(map(partial(as_children, reader), args)),
+            {k: as_children(reader, v) for k, v in words.items()},
+        )
         outer, origin = reader.build.block, reader.build.origin
         inner = [self.enter(reader, a, axes[k] if isinstance(axes, tuple) else axes, n, caller)
                  for k, (a, n) in enumerate(zip(args, names))]

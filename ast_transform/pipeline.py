@@ -78,7 +78,11 @@ class Pipeline:
             except NeedsLoops as need:
                 self.looped[need.tree] = as_loops(need.tree)
             self.reader.__init__(self.unroll, self)
-            self.reader.outer.stateful, self.reader.containers.apart, self.reader.loops.unrolled = stateful, apart, written_out
+            self.reader.outer.stateful, self.reader.containers.apart, self.reader.loops.unrolled = (
+                stateful,
+                apart,
+                written_out,
+            )
 
     def kept_call(self, reader, function, args, node):
         """A callee with a normal form of its own, called on operands; None if it cannot stand alone."""
@@ -267,7 +271,11 @@ class Pipeline:
         if not is_own(value.function):
             return None, None
         inner = Reader(self.unroll, self)
-        inner.environment.guards, inner.environment.functions, inner.context.from_source = self.reader.environment.guards, self.reader.environment.functions, value.function
+        inner.environment.guards, inner.environment.functions, inner.context.from_source = (
+            self.reader.environment.guards,
+            self.reader.environment.functions,
+            value.function,
+        )
         try:
             return inner, entry(inner, value.function, [f"x{k}" for k in range(len(value.args))], [
                 fact_of(a) for a in value.args], {k: fact_of(a) for k, a in value.kwargs}, value.function.__name__)
@@ -280,7 +288,10 @@ class Pipeline:
         for step in walk(function.body):
             if isinstance(step, Let) and isinstance(step.value, Apply) and is_own(step.value.function):
                 inner = Reader(self.unroll, self)
-                inner.environment.guards, inner.environment.functions = self.reader.environment.guards, self.reader.environment.functions
+                inner.environment.guards, inner.environment.functions = (
+                    self.reader.environment.guards,
+                    self.reader.environment.functions,
+                )
                 inner.context.from_source = step.value.function
                 names = [f"x{k}" for k in range(len(step.value.args))]
                 made = entry(inner, step.value.function, names, [fact_of(a) for a in step.value.args],

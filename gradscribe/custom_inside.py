@@ -65,7 +65,9 @@ class Inside:
         if self.rule is None:
             raise KindError(f"{self.called.__name__} has no rule yet", reader.build.origin,
                             "Call its defvjp(fwd, bwd)." if self.cls.mode == "vjp" else "Call its defjvp(rule).")
-        return call_custom(reader, self.rule, self.called, [*base.args, *_placed(base.args[0], args, words, reader)], {})
+        return call_custom(
+            reader, self.rule, self.called, [*base.args, *_placed(base.args[0], args, words, reader)], {}
+        )
 
     def method(self, reader, value, name, args, words, node):
         """Sets the rules, which `value` then holds besides the function."""

@@ -222,10 +222,16 @@ class Jitted(Transformed):
     def _compiled(self, key, names, facts, words, convert):
         normal_form, pipeline = self.normal_form(names, facts, words, True, platform=self.platform, half=self.half)
         reader, writes = pipeline.reader, pipeline.reader.memory.writes_arguments
-        inputs, outputs = reader.outer.inputs, [] if isinstance(self.base, Transformed) else reader.outer.argument_outputs
+        inputs, outputs = (
+            reader.outer.inputs,
+            [] if isinstance(self.base, Transformed) else reader.outer.argument_outputs,
+        )
         if reader.containers.given_changed is not None and not isinstance(self.base, Transformed):
-            raise LanguageError("changing a container that is an argument is not compiled", reader.containers.given_changed,
-                                "Make a new one, and return it: {**items} or [*items].")
+            raise LanguageError(
+                "changing a container that is an argument is not compiled",
+                reader.containers.given_changed,
+                "Make a new one, and return it: {**items} or [*items].",
+            )
         try:
             with telling("compiling", self.__name__, self._count), stopped_cleanly():
                 compiled = self.code_of(normal_form, reader.environment.captured, self._meeting(key[:2], facts, words),
@@ -239,7 +245,10 @@ class Jitted(Transformed):
         if compiled.reports:
             call = raising(call)
         later = [f"{name}.append(...)" for _, name, *_ in reader.outer.appended] + [
-            f"{name_of_object(reader, holder)}.{name} = ..." for holder, name, _ in reader.outer.outputs if name != APPENDED]
+            f"{name_of_object(reader, holder)}.{name} = ..."
+            for holder, name, _ in reader.outer.outputs
+            if name != APPENDED
+        ]
         text = compiled.source + "".join(f"# after each call: {line}\n" for line in later)
         version = Version(key, normal_form, None, text, call, guards_of(reader), convert,
                           (self, len(names), reader.environment.captured) if writes else None)

@@ -318,12 +318,23 @@ class Transformed(Named):
     def _made(self, key, names, facts, words, convert):
         with telling("transforming", self.__name__, self._count):
             normal_form, pipeline = self.normal_form(names, facts, words)
-            emitted = emit(normal_form, normal_form.label, pipeline.reader.environment.captured, pipeline.reader.context.errstate)
+            emitted = emit(
+                normal_form, normal_form.label, pipeline.reader.environment.captured, pipeline.reader.context.errstate
+            )
             emitted.home = home_of(self)
             function = build(emitted.running(), normal_form.label, emitted.namespace)
-        return Version(key, normal_form, emitted, None, function,
-                       guards_of(pipeline.reader), convert,
-                       (self, len(names), pipeline.reader.environment.captured) if pipeline.reader.memory.writes_arguments else None)
+        return Version(
+            key,
+            normal_form,
+            emitted,
+            None,
+            function,
+            guards_of(pipeline.reader),
+            convert,
+            (self, len(names), pipeline.reader.environment.captured)
+            if pipeline.reader.memory.writes_arguments
+            else None,
+        )
 
     def _why(self, kinds: dict[str, str], version) -> str:
         """Why there was no version yet that serves arguments of these kinds."""
@@ -465,7 +476,9 @@ class Transformed(Named):
 
     def _emitted_before(self, facts):
         normal_form, pipeline = self.normal_form([n for n, _ in facts], [f for _, f in facts], {})
-        emitted = emit(normal_form, normal_form.label, pipeline.reader.environment.captured, pipeline.reader.context.errstate)
+        emitted = emit(
+            normal_form, normal_form.label, pipeline.reader.environment.captured, pipeline.reader.context.errstate
+        )
         emitted.home = home_of(self)
         return emitted
 
@@ -674,7 +687,12 @@ def guards_of(reader: Reader) -> tuple[Callable[[], bool], ...]:
     functions do.
     """
     checks = [_guard(*read) for read in may_change(reader.environment.guards)]
-    return (*checks, *_name_guards(reader.environment.guards), *_function_guards(reader.environment.functions), *reader.environment.kind_guards)
+    return (
+        *checks,
+        *_name_guards(reader.environment.guards),
+        *_function_guards(reader.environment.functions),
+        *reader.environment.kind_guards,
+    )
 
 
 def may_change(seen):

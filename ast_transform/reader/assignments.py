@@ -109,7 +109,9 @@ def only_shown_by(reader: Reader, name, held):
 def execute_aug_assign(reader: Reader, node):
     target, function = node.target, BINARY[type(node.op)]
     if isinstance(target, gast.Name):
-        with pending_values(reader, [read_name(reader, target.id, target)]) as held:     # what is read meanwhile may change it
+        with pending_values(
+            reader, [read_name(reader, target.id, target)]
+        ) as held:  # what is read meanwhile may change it
             value = dispatch.evaluate(reader, node.value)
         old = held[0]
         if isinstance(old, (Struct, Grown, Rows, Conflict)):
@@ -117,7 +119,10 @@ def execute_aug_assign(reader: Reader, node):
         return augmented_value(reader, function, old, value, node, lambda new: assign(reader, target, new))
     if isinstance(target, gast.Attribute):
         holder = settle(reader, dispatch.evaluate(reader, target.value))
-        read, write = (lambda h: dispatch.read_attribute(reader, h, target.attr, target)), partial(assign_attribute, reader)
+        read, write = (
+            (lambda h: dispatch.read_attribute(reader, h, target.attr, target)),
+            partial(assign_attribute, reader),
+        )
     elif isinstance(target, gast.Subscript):
         holder = settle(reader, dispatch.evaluate(reader, target.value))
         if not isinstance(holder, (Struct, Grown)):
@@ -205,8 +210,13 @@ def augment_item(reader: Reader, holder, node):
     if holder is not before:            # a number was read before what is added has changed the array
         shown = item_of(reader, before, index, node.target)
         old = item_of(reader, holder, index, node.target) if is_array(shown) and is_view(reader, shown) else shown
-        return write_entry(reader, holder, index, as_operand(reader, dispatch.binary(reader, BINARY[type(node.op)], old, value, node)),
-                          node.target)
+        return write_entry(
+            reader,
+            holder,
+            index,
+            as_operand(reader, dispatch.binary(reader, BINARY[type(node.op)], old, value, node)),
+            node.target,
+        )
     basic = not any(is_array(p) for p in operands(index))
     if isinstance(node.op, gast.Add) and basic and isinstance(holder, Var) and \
             "biufc".index(fact_of(value).kind) <= "biufc".index(holder.fact.kind):
@@ -218,8 +228,13 @@ def augment_item(reader: Reader, holder, node):
     old = item_of(reader, holder, index, node.target)
     new = as_operand(reader, dispatch.binary(reader, BINARY[type(node.op)], old, value, node))
     if "biufc".index(fact_of(new).kind) > "biufc".index(holder.fact.kind):
-        fail(reader, ShapeError, f"{spelled_value(reader, new)} cannot be written back into {spelled_value(reader, holder)}", node,
-                  "Create it with a dtype that holds both.")
+        fail(
+            reader,
+            ShapeError,
+            f"{spelled_value(reader, new)} cannot be written back into {spelled_value(reader, holder)}",
+            node,
+            "Create it with a dtype that holds both.",
+        )
     return write_entry(reader, holder, index, new, node.target)
 
 
@@ -281,7 +296,12 @@ def bind_name(reader: Reader, name, value):
 def takes_name(reader: Reader, name, value):
     """What the statement has just made takes the name that it is given."""
     made = value.value if isinstance(value, Grown) else value
-    if isinstance(made, Var) and made.kind == TEMPORARY and reader.environment.frame.plain and made in reader.build.made:
+    if (
+        isinstance(made, Var)
+        and made.kind == TEMPORARY
+        and reader.environment.frame.plain
+        and made in reader.build.made
+    ):
         made.hint, made.kind = spoken(name), USER
 
 
@@ -348,8 +368,11 @@ def rows_to_unpack(reader: Reader, array, n, star, node):
     length.demand(least)
     after = n - 1 - star
     between = item_of(reader, array, Const(slice(star or None, -after or None)), node)
-    return [*(reader.build.item(array, Const(k)) for k in range(star)), dispatch.call_value(reader, Const(list), [between], {}, node),
-            *(reader.build.item(array, Const(k - after)) for k in range(after))]
+    return [
+        *(reader.build.item(array, Const(k)) for k in range(star)),
+        dispatch.call_value(reader, Const(list), [between], {}, node),
+        *(reader.build.item(array, Const(k - after)) for k in range(after)),
+    ]
 
 
 def raise_where(reader: Reader, compare, value, number, why, node):

@@ -124,8 +124,13 @@ def truth_value(reader: Reader, value, node):
     if isinstance(value, RangeValue):
         return truth_value(reader, dispatch.call_known(reader, len, [value], {}, node), node)
     if not isinstance(value, Var) or not isinstance(value.fact, Array):
-        fail(reader, LanguageError, f"{spelled_value(reader, value)} is no truth value that is known when transforming", node,
-                  "Compare it with something.")
+        fail(
+            reader,
+            LanguageError,
+            f"{spelled_value(reader, value)} is no truth value that is known when transforming",
+            node,
+            "Compare it with something.",
+        )
     if any(not d.is_unit for d in value.fact.dims):
         fail(reader,
             ShapeError, "the truth of an array of several elements is ambiguous", node, "Use np.any or np.all."
@@ -231,7 +236,13 @@ def execute_if(reader: Reader, node):
     test = truth_value(reader, dispatch.evaluate(reader, node.test), node.test)
     if isinstance(test, Const):
         return dispatch.read_block(reader, node.body if test.value else node.orelse)
-    return read_branch(reader, test, lambda: dispatch.read_block(reader, node.body), lambda: dispatch.read_block(reader, node.orelse), node)
+    return read_branch(
+        reader,
+        test,
+        lambda: dispatch.read_block(reader, node.body),
+        lambda: dispatch.read_block(reader, node.orelse),
+        node,
+    )
 
 
 def read_branch(reader: Reader, test, first, second, node=None, hint=None):
@@ -262,7 +273,9 @@ def read_branch(reader: Reader, test, first, second, node=None, hint=None):
 
 def branch_of(reader: Reader, test, before, first, second, node, hint):
     origin = reader.build.origin
-    (then, outcome_1, state_1), (orelse, outcome_2, state_2) = (read_arm(reader, before, arm) for arm in (first, second))
+    (then, outcome_1, state_1), (orelse, outcome_2, state_2) = (
+        read_arm(reader, before, arm) for arm in (first, second)
+    )
     branch = If(test, then, orelse, [], origin)
     reader.build.block.append(branch)
     if outcome_1 is RAISED and outcome_2 is RAISED:
@@ -459,7 +472,9 @@ def join_containers(reader: Reader, a, b, hint, branch, kind, memo):
     if _undefined(a) or _undefined(b):
         held = b if _undefined(a) else a
         sides = [(UNDEFINED, i) if _undefined(a) else (i, UNDEFINED) for i in held.items]
-        return Struct(held.kind, [join_paths(reader, x, y, hint, branch, kind, memo) for x, y in sides], held.keys, held.cls)
+        return Struct(
+            held.kind, [join_paths(reader, x, y, hint, branch, kind, memo) for x, y in sides], held.keys, held.cls
+        )
     first, second = with_keys(a, spelled_value(reader, a)), with_keys(b, spelled_value(reader, b))
     if isinstance(a, Struct) and isinstance(b, Struct) and a.kind == b.kind == "dict":
         return Conflict(f"{first} in one branch and {second} in the other",

@@ -144,9 +144,12 @@ def attribute_of_value(reader: Reader, value, name, node):
         if isinstance(value.value, np.dtype) and of_dtype(reader, value.value, name, node) == "type":
             return Const(found)
         if not reader.context.rule_depth and is_of_a_library(value.value):
-            reader.environment.guards.append((value.value, name, value.value))        # it is read; calls do not ask for it
-        elif not reader.context.rule_depth and not isinstance(value.value, (np.dtype, np.finfo, np.iinfo)) and not isinstance(
-                found, types.BuiltinMethodType | types.MethodType):
+            reader.environment.guards.append((value.value, name, value.value))  # it is read; calls do not ask for it
+        elif (
+            not reader.context.rule_depth
+            and not isinstance(value.value, (np.dtype, np.finfo, np.iinfo))
+            and not isinstance(found, types.BuiltinMethodType | types.MethodType)
+        ):
             reader.environment.guards.append((value.value, name, found))
         elif isinstance(found, types.MethodType) and not reader.context.rule_depth:
             holder = value.value            # a method of its class, another class's, or an attribute of its own
@@ -180,7 +183,9 @@ def array_attribute(reader: Reader, value, name, node):
     if name == "itemsize":
         return Const(np.dtype(fact.dtype).itemsize)
     if name == "nbytes":
-        return dispatch.binary(reader, operator.mul, entry_count(reader, value), Const(np.dtype(fact.dtype).itemsize), node)
+        return dispatch.binary(
+            reader, operator.mul, entry_count(reader, value), Const(np.dtype(fact.dtype).itemsize), node
+        )
     if name == "device":
         return Const("cpu")
     if name in METHODS or name in CALLED_WITH_SHAPE or name in OWN_METHODS or name in IN_PLACE:
@@ -199,7 +204,9 @@ def array_attribute(reader: Reader, value, name, node):
 def number_attribute(reader: Reader, value, name, node):
     if name in ("real", "imag"):
         return rule_call(reader, getattr(np, name), [value], {}, node)
-    if name in ("shape", "ndim", "size", "dtype") and (reader.context.rule_depth or isinstance(value.value, np.generic)):
+    if name in ("shape", "ndim", "size", "dtype") and (
+        reader.context.rule_depth or isinstance(value.value, np.generic)
+    ):
         return as_value(getattr(np.asarray(value.value), name))
     if name == "conjugate":
         return Method(value, name)
@@ -218,8 +225,13 @@ def call_node(reader: Reader, node, function):
     special = comprehended(reader, node, function)
     if special is not None:
         return special
-    outer, reader.context.for_array = reader.context.for_array, reader.context.for_array and isinstance(function, Method) or isinstance(
-        function, Const) and function.value in (np.array, np.asarray, np.stack, np.vstack)
+    outer, reader.context.for_array = (
+        reader.context.for_array,
+        reader.context.for_array
+        and isinstance(function, Method)
+        or isinstance(function, Const)
+        and function.value in (np.array, np.asarray, np.stack, np.vstack),
+    )
     try:
         return called(reader, node, function)
     finally:
@@ -235,7 +247,12 @@ def called(reader: Reader, node, function):
             if k.arg is None:
                 other = settle(reader, dispatch.evaluate(reader, k.value))
                 if not isinstance(other, Struct) or other.kind != "dict":
-                    fail(reader, LanguageError, f"** needs a dictionary, {spelled_value(reader, other)} is given", k.value)
+                    fail(
+                        reader,
+                        LanguageError,
+                        f"** needs a dictionary, {spelled_value(reader, other)} is given",
+                        k.value,
+                    )
                 words.update(zip(other.keys, range(len(named), len(named) + len(other.keys))))
                 named += other.items
             else:
@@ -335,7 +352,13 @@ def known_call(reader: Reader, function, args, words, node):
     if isinstance(getattr(function, "__self__", None), dict) and function.__name__ == "get":
         return found_in(reader, function.__self__, *args)
     if isinstance(function, types.MethodDescriptorType) and args:
-        return call_value(reader, dispatch.read_attribute(reader, settle(reader, args[0]), function.__name__, node), args[1:], words, node)
+        return call_value(
+            reader,
+            dispatch.read_attribute(reader, settle(reader, args[0]), function.__name__, node),
+            args[1:],
+            words,
+            node,
+        )
     if isinstance(function, GETTERS):
         return get_by_getter(reader, function, args, node)
     if isinstance(function, types.MethodType):
@@ -500,14 +523,22 @@ def argument(reader: Reader, value, rule, name, node):
         return Const(known_value(reader, value, f"{name} of {spelled(rule.function)}", node))
     if isinstance(value, Struct):
         if value.kind not in ("list", "tuple"):
-            fail(reader,
-                ShapeError, f"{spelled(rule.function)}: an array is needed, {spelled_value(reader, value)} is given", node
+            fail(
+                reader,
+                ShapeError,
+                f"{spelled(rule.function)}: an array is needed, {spelled_value(reader, value)} is given",
+                node,
             )
         return Pack(value.kind, tuple(argument(reader, v, rule, name, node) for v in value.items))
     if isinstance(value, (FunctionValue, Method, Bound, RangeValue, Walk)):
         if isinstance(value, RangeValue):
             return array_of(reader, Struct("list", elements_of(reader, value, node)), node)
-        fail(reader, RuleError, f"{spelled(rule.function)}: an array is needed, {spelled_value(reader, value)} is given", node)
+        fail(
+            reader,
+            RuleError,
+            f"{spelled(rule.function)}: an array is needed, {spelled_value(reader, value)} is given",
+            node,
+        )
     return value
 
 

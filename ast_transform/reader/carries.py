@@ -68,7 +68,11 @@ def own_parts(reader: Reader, value):
 
 def mark_given(reader: Reader, value):
     """A container that is an argument, and those in it, stay the caller's."""
-    if isinstance(value, Struct) and value not in reader.containers.outside and value.mark not in reader.containers.given_marks:
+    if (
+        isinstance(value, Struct)
+        and value not in reader.containers.outside
+        and value.mark not in reader.containers.given_marks
+    ):
         reader.containers.given_marks.add(value.mark)
         for item in value.items:
             mark_given(reader, item)
@@ -379,7 +383,9 @@ def leave_container(reader: Reader, holders, held, pairs, lost, facts, carries, 
     some: says whether the loop has a pass for certain
     """
     for place, k in lost:
-        container_at(reader, place).items[k] = Conflict("an array that the loop may have changed, or not", COPIED_FIRST, True)
+        container_at(reader, place).items[k] = Conflict(
+            "an array that the loop may have changed, or not", COPIED_FIRST, True
+        )
     for (place, k), made in held.items():
         holder, outers = container_at(reader, place), {}
         if isinstance(holder, Grown):
@@ -402,7 +408,9 @@ def leave_container(reader: Reader, holders, held, pairs, lost, facts, carries, 
                 unchanged[var] = outers[path] = init
                 continue
             outers[path] = outer = Var(var.hint, facts[(place, k), path], USER)
-            reader.memory.tokens[outer] = reader.memory.tokens[var] | (storages(reader, new) if isinstance(new, Var) else frozenset())
+            reader.memory.tokens[outer] = reader.memory.tokens[var] | (
+                storages(reader, new) if isinstance(new, Var) else frozenset()
+            )
             one_cell_of(reader, outer, [var, new])
             carries.append(Carry(var, init, new, outer))
             left_unset(reader, outer, init, new, runs)

@@ -95,7 +95,9 @@ def chosen(reader: Reader, var, a, b, branch, kind, memo):
 
 def count_ways(reader: Reader, choice) -> int:
     """In how many ways tests lead to an array."""
-    return sum(count_ways(reader, reader.choices.sides[v]) if v in reader.choices.sides else 1 for v, _ in leaves(*choice[1:]))
+    return sum(
+        count_ways(reader, reader.choices.sides[v]) if v in reader.choices.sides else 1 for v, _ in leaves(*choice[1:])
+    )
 
 
 def handed_out(reader: Reader, branch, sides):
@@ -122,7 +124,9 @@ def seen_from_outside(reader: Reader, branch, arm, inside, known, side):
         return ()
     array, path = side
     if array in inside and array in reader.choices.sides:
-        return seen_from_outside(reader, branch, arm, inside, known, mapped(reader.choices.sides[array], lambda a, p: (a, [*p, *path])))
+        return seen_from_outside(
+            reader, branch, arm, inside, known, mapped(reader.choices.sides[array], lambda a, p: (a, [*p, *path]))
+        )
     views = {v for _, v in path} | {array}
     read = [v for v in dict.fromkeys(v for made, _ in path for v in operands(made))
             if v in inside and v not in views]
@@ -151,8 +155,16 @@ def one_side(reader: Reader, p, q, branch, kind, memo):
 def left_by(reader: Reader, branch):
     """The arrays of this branch's choices, as the branch leaves them: not as one of two, which arms exchange."""
     def left(arm, array):
-        return next((k.var for k in branch.joins if getattr(k, arm) is array and k.var not in reader.choices.sides and all(
-            is_array(v) and storages(reader, v) == storages(reader, array) for v in (k.then, k.orelse))), array)
+        return next(
+            (
+                k.var
+                for k in branch.joins
+                if getattr(k, arm) is array
+                and k.var not in reader.choices.sides
+                and all(is_array(v) and storages(reader, v) == storages(reader, array) for v in (k.then, k.orelse))
+            ),
+            array,
+        )
 
     for j in branch.joins:
         choice = reader.choices.sides.get(j.var)
@@ -232,7 +244,9 @@ def changed_too(reader: Reader, base, root, shown, node) -> dict:
 def passed_down(reader: Reader, base, new, node) -> dict:
     """The arrays of which `base` is one, each as it is after `base` has become `new`."""
     can_write(reader, base, node)
-    return passed_to_side(reader, reader.choices.sides[base], new, node) if base in reader.choices.sides else {base: new}
+    return (
+        passed_to_side(reader, reader.choices.sides[base], new, node) if base in reader.choices.sides else {base: new}
+    )
 
 
 def passed_to_side(reader: Reader, side: Choice | tuple[Any, Any] | tuple[()], new, node) -> dict:
@@ -376,7 +390,9 @@ def handed_over(reader: Reader, mapping):
     """The choices of arrays that go on under other names."""
     for old, new in mapping.items():
         if old in reader.choices.sides and new is not old and not made_in_arm(reader, old):
-            reader.choices.sides[new] = mapped(reader.choices.sides[old], lambda array, path: (mapping.get(array, array), path))
+            reader.choices.sides[new] = mapped(
+                reader.choices.sides[old], lambda array, path: (mapping.get(array, array), path)
+            )
 
 
 def same_path(path: list[tuple[Apply, Any]], other: list[tuple[Apply, Any]]) -> bool:

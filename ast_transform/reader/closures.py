@@ -86,7 +86,9 @@ def call_closure_convert(reader: Reader, function, args, words, node):
 def call_converted(reader: Reader, value, args, words, node):
     count = len(args) - len(value.params)
     given = [as_operand(reader, settle(reader, a)) for a in args[count:]]
-    return dispatch.call_value(reader, substituted_value(value.function, dict(zip(value.params, given))), args[:count], words, node)
+    return dispatch.call_value(
+        reader, substituted_value(value.function, dict(zip(value.params, given))), args[:count], words, node
+    )
 
 
 def substituted_value(value: Any, env: dict[Var, Any], memo: dict[int, Any] | None = None) -> Any:

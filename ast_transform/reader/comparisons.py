@@ -166,7 +166,9 @@ def place_of(reader: Reader, items, value, node, known="the place of this value"
 
 def contains(reader: Reader, holder, value, node):
     if dunder(reader, holder, "__contains__") is not None:
-        return truth_value(reader, dispatch.call_known(reader, dunder(reader, holder, "__contains__"), [holder, value], {}, node), node)
+        return truth_value(
+            reader, dispatch.call_known(reader, dunder(reader, holder, "__contains__"), [holder, value], {}, node), node
+        )
     if isinstance(holder, RangeValue):
         return in_progression(reader, holder, value, node)
     if isinstance(holder, Struct) and holder.kind == "iterator":
@@ -230,7 +232,9 @@ def compared(reader: Reader, function, left, right, node):
             return Const(is_less(reader, left, right) if function is operator.lt else is_less(reader, right, left))
         except Unordered:
             pass
-    return Const(tried(reader, function, python_value(reader, left, node), python_value(reader, right, node), node=node))
+    return Const(
+        tried(reader, function, python_value(reader, left, node), python_value(reader, right, node), node=node)
+    )
 
 
 @late

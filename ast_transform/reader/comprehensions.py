@@ -40,8 +40,12 @@ def evaluate_generator_exp(reader: Reader, node):
 @evaluates("DictComp")
 def evaluate_dict_comp(reader: Reader, node):
     out = Struct("dict", [])
-    pairs = comprehension(reader,
-        node.generators, lambda: Struct("tuple", [dispatch.evaluate(reader, node.key), dispatch.evaluate(reader, node.value)]), node)
+    pairs = comprehension(
+        reader,
+        node.generators,
+        lambda: Struct("tuple", [dispatch.evaluate(reader, node.key), dispatch.evaluate(reader, node.value)]),
+        node,
+    )
     put_all(out, [(hashed(reader, p.items[0], node), p.items[1]) for p in pairs])
     return out
 
@@ -57,8 +61,12 @@ def comprehension(reader: Reader, generators, element, node):
     if walk.static is None:
         walk = listed_walk(reader, walk, first.iter, any(s is v for _, _, s in walk.items
                                                       for v, _ in reader.environment.captured.values()))
-    with own_scope(reader, [first], node), pending_values(reader, []) as out, pending_values(reader, list(walk.static)) as values, \
-            going_over(reader, value, walk):
+    with (
+        own_scope(reader, [first], node),
+        pending_values(reader, []) as out,
+        pending_values(reader, list(walk.static)) as values,
+        going_over(reader, value, walk),
+    ):
         for k in range(len(values)):
             assign(reader, first.target, passed_value(reader, values[k]))
             keep = True

@@ -40,7 +40,11 @@ def snapshot(reader: Reader):
 
 def places_of_variables(reader: Reader):
     """What has variables: functions being read, those that inner functions see, and what expressions hold."""
-    return [*reader.environment.stack, *(f for f in reader.environment.enclosing if f not in reader.environment.stack), *reader.memory.pending]
+    return [
+        *reader.environment.stack,
+        *(f for f in reader.environment.enclosing if f not in reader.environment.stack),
+        *reader.memory.pending,
+    ]
 
 
 def restore(state):
@@ -56,8 +60,9 @@ def join_paths(reader: Reader, a, b, hint, branch, kind, memo=None):
         key = (id(a), id(b))
         if key not in memo:
             named = b if isinstance(a.value, Const) else a
-            whole = next((v.value for v in (a, b) if isinstance(v.value, Conflict)), None) or dispatch.join_values(reader,
-                a.value, b.value, named.value.hint, branch, kind, memo)
+            whole = next((v.value for v in (a, b) if isinstance(v.value, Conflict)), None) or dispatch.join_values(
+                reader, a.value, b.value, named.value.hint, branch, kind, memo
+            )
             memo[key] = whole if isinstance(whole, Conflict) else Grown(
                 whole, a.element, a.mark, SPENT if b.once is SPENT else a.once)
         return memo[key]
@@ -104,7 +109,9 @@ def related_containers(reader: Reader, made, olds, shared, path):
     olds = [o for o in olds if isinstance(o, Struct)]
     if isinstance(made, Struct) and not any(made is o for o in olds):
         if _changes(made):
-            reader.containers.origins[made.mark] = frozenset({made.mark}).union(shared.get(path, ()), *map(partial(marks_of, reader), olds))
+            reader.containers.origins[made.mark] = frozenset({made.mark}).union(
+                shared.get(path, ()), *map(partial(marks_of, reader), olds)
+            )
         for k, item in enumerate(made.items):
             related_containers(reader, item, [o.items[k] for o in olds if k < len(o.items)], shared, (*path, k))
     return made

@@ -112,7 +112,11 @@ def put_element(reader: Reader, holder, key, value, node):
         refuse_write(reader, node)
     if is_place(key) and holder.items and is_own_list(reader, holder):
         return put_at_place(reader, holder, key, value, node)
-    key = dispatch.hashed(reader, key, node) if holder.kind == "dict" else known_value(reader, key, "the index of a container", node)
+    key = (
+        dispatch.hashed(reader, key, node)
+        if holder.kind == "dict"
+        else known_value(reader, key, "the index of a container", node)
+    )
     if holder.kind == "dict":
         put_all(changing(reader, holder, node), [(key, value)])
         return
@@ -172,8 +176,13 @@ def container_method(reader: Reader, value, name, args, words, node):
     kind = SPECIAL_KINDS.get(value.cls, value.kind)
     handler, least, most, known = METHODS_OF.get((kind, name)) or METHODS_OF.get((value.kind, name)) or [None] * 4
     if handler is None or kind == "deque" and name in NOT_OF_A_DEQUE:
-        fail(reader, LanguageError, f"the method {name} of {spelled_value(reader, value)} is not differentiated yet", node,
-                  "Make a list of it first: list(items)." if kind == "deque" else "Write it with other methods.")
+        fail(
+            reader,
+            LanguageError,
+            f"the method {name} of {spelled_value(reader, value)} is not differentiated yet",
+            node,
+            "Make a list of it first: list(items)." if kind == "deque" else "Write it with other methods.",
+        )
     if not least <= len(args) <= most or known is not None and set(words) - set(known):
         fail(reader, LanguageError, f"{name}: these arguments are not understood", node)
     result = handler(reader, value, node, *args, **words)
@@ -190,7 +199,9 @@ def any_index(reader: Reader, value, node, item, start=ZERO, stop=NOTHING):
 
 
 def any_count(reader: Reader, value, node, item):
-    return Const(sum(dispatch.place_of(reader, [i], item, node, "how often this value occurs") == 0 for i in value.items))
+    return Const(
+        sum(dispatch.place_of(reader, [i], item, node, "how often this value occurs") == 0 for i in value.items)
+    )
 
 
 def any_item(reader: Reader, value, node, key):
@@ -239,7 +250,9 @@ def list_reverse(reader: Reader, value, node):
 
 def list_sort(reader: Reader, value, node, key=NOTHING, reverse=FALSE):
     key = None if isinstance(key, Const) and key.value is None else key
-    new = dispatch.sorted_items(reader, value.items, key, bool(known_value(reader, reverse, "reverse of sort", node)), node)
+    new = dispatch.sorted_items(
+        reader, value.items, key, bool(known_value(reader, reverse, "reverse of sort", node)), node
+    )
     changing(reader, value, node).items[:] = new
 
 

@@ -142,14 +142,26 @@ def enter(reader: Reader, callee, args, words):
         if isinstance(call, types.FunctionType) and function_of_numbers(callee) is None:
             args, callee = [Const(callee), *args], call
         elif reader.environment.stack:
-            return call_value(reader, callee if isinstance(callee, (Bound, Method)) else Const(callee),
-                             list(map(partial(as_objects, reader), args)), {k: as_objects(reader, v) for k, v in words.items()}, None)
+            return call_value(
+                reader,
+                callee if isinstance(callee, (Bound, Method)) else Const(callee),
+                list(map(partial(as_objects, reader), args)),
+                {k: as_objects(reader, v) for k, v in words.items()},
+                None,
+            )
         else:
             callee = written_out(reader, callee, args, words)
     source = looped(reader, read(callee))
     language.check(source)
-    return run(reader,
-        Frame(source, bound(reader, source, args, words, None), None, reader.build.origin if reader.environment.stack else None), True
+    return run(
+        reader,
+        Frame(
+            source,
+            bound(reader, source, args, words, None),
+            None,
+            reader.build.origin if reader.environment.stack else None,
+        ),
+        True,
     )
 
 
@@ -217,8 +229,11 @@ def call_derived(reader: Reader, transform, base, args, words):
         outer += copied(raised.block, env)
         raise Raises(outer) from None
     if reader.outer.appended and reader.unroll:
-        raise LanguageError("a compiled derivative of a function that appends to a list from outside",
-                            reader.outer.appended[0][-1], "Compile the function itself, or return what is to be appended.")
+        raise LanguageError(
+            "a compiled derivative of a function that appends to a list from outside",
+            reader.outer.appended[0][-1],
+            "Compile the function itself, or return what is to be appended.",
+        )
     params = _parameters(env)
     if not getattr(transform, "aux", False):
         no_open_list(reader, result, transform.prefix)
@@ -274,7 +289,11 @@ def apart_block(reader: Reader, base, args, words, env, numbers=frozenset()):
     entry = (reader.memory.entry_tokens, reader.memory.writes_arguments, reader.context.within_derivative)
     held = {v for v in env if isinstance(v, Var)} - {
         v for v in numbers if isinstance(v.fact, Array) and not v.fact.dims}
-    reader.memory.entry_tokens, reader.memory.writes_arguments, reader.context.within_derivative = entry[0] | held, False, True
+    reader.memory.entry_tokens, reader.memory.writes_arguments, reader.context.within_derivative = (
+        entry[0] | held,
+        False,
+        True,
+    )
     reader.kinds.of_one_kind |= {v for v, given in env.items() if not may_be_of_either_kind(reader, given)}
     state = state_items(reader)
     try:
@@ -296,7 +315,10 @@ def apart_block(reader: Reader, base, args, words, env, numbers=frozenset()):
         raise
     finally:
         reader.build.block = outer
-        reader.memory.entry_tokens, reader.memory.writes_arguments = entry[0], reader.memory.writes_arguments or entry[1]
+        reader.memory.entry_tokens, reader.memory.writes_arguments = (
+            entry[0],
+            reader.memory.writes_arguments or entry[1],
+        )
         reader.context.within_derivative = entry[2]
     return body, result
 

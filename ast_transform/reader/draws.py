@@ -80,7 +80,9 @@ def read_attribute(reader: Reader, value, name, node):
 @late
 def call_method(reader: Reader, value, name, args, words, node):
     if isinstance(value, Var) and isinstance(value.fact, Stream):
-        return understood(reader, partial(call_draw, reader), f"{value.fact.cls.__name__}.{name}", value, name, args, words, node)
+        return understood(
+            reader, partial(call_draw, reader), f"{value.fact.cls.__name__}.{name}", value, name, args, words, node
+        )
     return method_of_value(reader, value, name, args, words, node)
 
 
@@ -156,7 +158,13 @@ def drawn_from(reader: Reader, value, name, function, node):
     if name == "out" and not (isinstance(value, Const) and value.value is None):
         fail(reader, LanguageError, f"{function.label}: out is not understood", node, "Assign the result.")
     if function.name == "shuffle" and name == "x" and not is_array(value):
-        fail(reader, LanguageError, f"shuffle of {spelled_value(reader, value)} is not understood", node, "Shuffle an array.")
+        fail(
+            reader,
+            LanguageError,
+            f"shuffle of {spelled_value(reader, value)} is not understood",
+            node,
+            "Shuffle an array.",
+        )
     if name in LITERAL:
         return Const(known_value(reader, value, f"{name} of {function.label}", node))
     if isinstance(value, Struct) and value.kind in ("list", "tuple"):
@@ -166,7 +174,9 @@ def drawn_from(reader: Reader, value, name, function, node):
     if name == "seed" or isinstance(value, Const) and value.value is None or isinstance(value, Pack) or \
             isinstance(fact, Array):
         return as_operand(reader, value)
-    fail(reader, RuleError, f"{function.label}: {name} is {spelled_value(reader, value)}, which is not understood", node)
+    fail(
+        reader, RuleError, f"{function.label}: {name} is {spelled_value(reader, value)}, which is not understood", node
+    )
 
 
 def shuffled(reader: Reader, holder, bound, node):

@@ -197,7 +197,9 @@ def or_grown(reader: Reader, node, finish):
     """A comprehension: over values known now, or else a loop that fills a list."""
     before, block = snapshot(reader), list(reader.build.block)
     try:
-        return finish(dispatch.comprehension(reader, node.generators, lambda: dispatch.evaluate(reader, node.elt), node))
+        return finish(
+            dispatch.comprehension(reader, node.generators, lambda: dispatch.evaluate(reader, node.elt), node)
+        )
     except (LanguageError, Demand) as error:
         if len(node.generators) > 1 and isinstance(node, gast.GeneratorExp):
             raise
@@ -555,7 +557,12 @@ def grow_uneven(reader: Reader, uneven):
 
 
 def is_own_list(reader: Reader, holder):
-    return holder.kind == "list" and holder.cls is None and holder.whole is None and holder not in reader.containers.outside
+    return (
+        holder.kind == "list"
+        and holder.cls is None
+        and holder.whole is None
+        and holder not in reader.containers.outside
+    )
 
 
 def may_grow(value):

@@ -55,7 +55,11 @@ def _read(target):
 @executes("Try")
 def execute_try(reader: Reader, node):
     if node.only_raises and not node.leaves and not reader.context.tries:
-        return dispatch.read_block(reader, node.body) or dispatch.read_block(reader, node.orelse) or dispatch.read_block(reader, node.finalbody)
+        return (
+            dispatch.read_block(reader, node.body)
+            or dispatch.read_block(reader, node.orelse)
+            or dispatch.read_block(reader, node.finalbody)
+        )
     if node.leaves:
         if node.handlers:
             fail(reader, LanguageError, "a try that is left by return, break or continue, and whose handler goes on",
@@ -123,7 +127,10 @@ def decided_when_running(reader: Reader, node, body, by_structure):
             answer.targets[0].id = ANSWER
         handlers = [gast.ExceptHandler(h.type, None, a) for h, a in zip(node.handlers, answers[1:])]
         tree = gast.Try([statement], handlers, answers[0], [])
-        made.append(reader.build.let("raised", dispatch.as_it_stands(reader, tree), Array(int if several else bool), USER))
+        made.append(
+            reader.build.let("raised", dispatch.as_it_stands(reader, tree), Array(int if several else bool), USER)
+        )
+
     dispatch.told(reader, gast.copy_location(gast.Expr(evaluated), tried), keep, "what a try tries")
 
     def arm(handlers):
@@ -131,7 +138,10 @@ def decided_when_running(reader: Reader, node, body, by_structure):
             return dispatch.read_block(reader, [tried]) or decided_when_running(reader, node, rest, by_structure)
         k, handler = handlers[0]
         test = made[0] if not several else dispatch.compare(reader, gast.Eq(), made[0], Const(k), node)
-        return read_branch(reader, test, lambda: dispatch.read_block(reader, handler.body), lambda: arm(handlers[1:]), node)
+        return read_branch(
+            reader, test, lambda: dispatch.read_block(reader, handler.body), lambda: arm(handlers[1:]), node
+        )
+
     return arm(list(enumerate(node.handlers, 1)))
 
 

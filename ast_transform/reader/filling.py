@@ -48,8 +48,13 @@ def call_into(reader: Reader, function, args, words, node):
     if isinstance(target, Const) and target.value is None:
         return dispatch.call_known(reader, function, args, words, node)
     if not is_array(target):
-        fail(reader, LanguageError, f"out= of {label} is an array with axes here, {spelled_value(reader, target)} is given", node,
-                  f"Write y = {label}(...).")
+        fail(
+            reader,
+            LanguageError,
+            f"out= of {label} is an array with axes here, {spelled_value(reader, target)} is given",
+            node,
+            f"Write y = {label}(...).",
+        )
     any_kind = isinstance(function, np.ufunc) or function is np.clip
     mask = settle(reader, words.pop("where", Const(True))) if any_kind else Const(True)
     if not (isinstance(mask, Const) and mask.value is True):
@@ -63,7 +68,12 @@ def call_into(reader: Reader, function, args, words, node):
     if fact.rank > rank or fact.rank < rank and not any_kind or any(
             d.is_unit and not e.is_unit for d, e in zip(target.fact.dims[rank - fact.rank:], fact.dims)) or \
             not any_kind and any(e.is_unit and not d.is_unit for d, e in zip(target.fact.dims, fact.dims)):
-        fail(reader, ShapeError, f"{label} gives {spelled_value(reader, value)}, out= is {spelled_value(reader, target)}", node)
+        fail(
+            reader,
+            ShapeError,
+            f"{label} gives {spelled_value(reader, value)}, out= is {spelled_value(reader, target)}",
+            node,
+        )
     if fact.rank == rank and isinstance(value, Var) and all(
             d.same(e) for d, e in zip(fact.dims, target.fact.dims)):
         return replace_whole(reader, target, value, node)
@@ -124,8 +134,13 @@ def must_fit(reader: Reader, value, target, label, node):
     if isinstance(value, Const) and fact.weak and fact.kind in "biu" and target.fact.kind in "iufc":
         return                      # a Python integer takes the array's dtype
     if not np.can_cast(np.dtype(fact.dtype), np.dtype(target.fact.dtype), "same_kind"):
-        fail(reader, ShapeError, f"{label}: {spelled_value(reader, value)} is not written into {spelled_value(reader, target)}", node,
-                  "NumPy refuses it as well; convert it with astype.")
+        fail(
+            reader,
+            ShapeError,
+            f"{label}: {spelled_value(reader, value)} is not written into {spelled_value(reader, target)}",
+            node,
+            "NumPy refuses it as well; convert it with astype.",
+        )
 
 
 def call_at(reader: Reader, function, args, words, node):
@@ -151,7 +166,9 @@ def call_at(reader: Reader, function, args, words, node):
                   "differentiated", node, f"Where no entry is named twice, write a[i] = np.{ufunc.__name__}(a[i]"
                   f"{', b' * (ufunc.nin > 1)}); otherwise a loop.")
     old = reader.build.item(holder, index)
-    new = as_operand(reader, settle(reader, dispatch.call_known(reader, ufunc, [old] if value is None else [old, value], {}, node)))
+    new = as_operand(
+        reader, settle(reader, dispatch.call_known(reader, ufunc, [old] if value is None else [old, value], {}, node))
+    )
     must_fit(reader, new, holder, label, node)
     write_entry(reader, holder, index, new, node)
     return Const(None)
@@ -195,7 +212,9 @@ def call_place(reader: Reader, function, args, words, node):
     target, mask, value = masked_entries(reader, function, ("arr", "mask", "vals"), args, words, node)
     if fact_of(value).dims:
         mask = mask if fact_of(mask).kind == "b" else reader.build.apply(operator.ne, mask, Const(0))
-        place = dispatch.binary(reader, operator.sub, dispatch.rule_call(reader, np.cumsum, [mask], {}, node), Const(1), node)
+        place = dispatch.binary(
+            reader, operator.sub, dispatch.rule_call(reader, np.cumsum, [mask], {}, node), Const(1), node
+        )
         value = picked_in_turn(reader, value, place, target, node)
     return fill_where(reader, target, mask, value, spelled(function), node)
 
@@ -224,7 +243,9 @@ def picked_in_turn(reader: Reader, value, place, target, node):
         value = dispatch.rule_call(reader, np.ravel, [value], {}, node)
     place = dispatch.binary(reader, operator.mod, place, reader.build.length(value, 0), node)
     if target.fact.rank > 1:
-        place = dispatch.rule_call(reader, np.reshape, [place, dispatch.array_attribute(reader, target, "shape", node)], {}, node)
+        place = dispatch.rule_call(
+            reader, np.reshape, [place, dispatch.array_attribute(reader, target, "shape", node)], {}, node
+        )
     return reader.build.item(value, place)
 
 
@@ -281,16 +302,22 @@ def fill_where(reader: Reader, target, mask, value, label, node):
     new = dispatch.rule_call(reader, np.where, [mask, value, target], {}, node)
     dims = new.fact.dims
     if len(dims) != target.fact.rank or any(e.is_unit and not d.is_unit for d, e in zip(dims, target.fact.dims)):
-        fail(reader, ShapeError, f"{label}: {spelled_value(reader, mask)} and {spelled_value(reader, value)} do not fit into "
-                  f"{spelled_value(reader, target)}", node)
+        fail(
+            reader,
+            ShapeError,
+            f"{label}: {spelled_value(reader, mask)} and {spelled_value(reader, value)} do not fit into "
+            f"{spelled_value(reader, target)}",
+            node,
+        )
     replace_whole(reader, target, new, node)
     return Const(None)
 
 
 def call_fill_diagonal(reader: Reader, function, args, words, node):
     words = dict(words)
-    wrap = known_value(reader, args[2] if len(args) > 2 else words.pop("wrap", Const(False)), "wrap of np.fill_diagonal",
-                       node)
+    wrap = known_value(
+        reader, args[2] if len(args) > 2 else words.pop("wrap", Const(False)), "wrap of np.fill_diagonal", node
+    )
     target, value = arguments_of_filling(reader, "np.fill_diagonal", ("a", "val"), args[:2], words, node)
     dims = fact_of(target).dims
     if len(dims) < 2 or len(dims) > 2 and not all(unify(dims[0], d) for d in dims[1:]):
@@ -338,11 +365,18 @@ def call_put_along_axis(reader: Reader, function, args, words, node):
 
 def call_put(reader: Reader, function, args, words, node):
     words = dict(words)
-    mode = known_value(reader, args[3] if len(args) > 3 else words.pop("mode", Const("raise")), "the mode of np.put", node)
+    mode = known_value(
+        reader, args[3] if len(args) > 3 else words.pop("mode", Const("raise")), "the mode of np.put", node
+    )
     holder, index, value = arguments_of_filling(reader, "np.put", ("a", "ind", "v"), args[:3], words, node)
     if not is_array(holder) or mode not in ("raise", "wrap", "clip"):
-        fail(reader, RuleError, f"np.put: {spelled_value(reader, holder)} and the mode {mode!r} are not understood", node,
-                  "Give an array, and one of the modes raise, wrap and clip.")
+        fail(
+            reader,
+            RuleError,
+            f"np.put: {spelled_value(reader, holder)} and the mode {mode!r} are not understood",
+            node,
+            "Give an array, and one of the modes raise, wrap and clip.",
+        )
     if fact_of(index).rank > 1:
         index = dispatch.rule_call(reader, np.ravel, [index], {}, node)
     value, size = one_of(reader, value), entry_count(reader, holder)
@@ -411,8 +445,14 @@ def set_entries(reader: Reader, holder, name, value, node):
     value = dispatch.array_of(reader, value, node) if isinstance(value, Struct) else value
     if name == "flat" and fact_of(value).dims:
         value = filling_all(reader, one_of(reader, value), holder, node)
-    return write_call(reader, holder if name == "flat" else dispatch.read_attribute(reader, holder, name, node), Const(Ellipsis), value,
-                           node, put)
+    return write_call(
+        reader,
+        holder if name == "flat" else dispatch.read_attribute(reader, holder, name, node),
+        Const(Ellipsis),
+        value,
+        node,
+        put,
+    )
 
 
 def flat_entries(reader: Reader, value):

@@ -26,7 +26,11 @@ def here(reader: Reader, node):
     for lines, modes in frame.errors.items():
         found.update(modes if origin.line in lines else {})
     errors = tuple(sorted(k for k, mode in found.items() if mode == "raise"))
-    return replace(origin, errors=errors, within=reader.environment.within) if errors or reader.environment.within else origin
+    return (
+        replace(origin, errors=errors, within=reader.environment.within)
+        if errors or reader.environment.within
+        else origin
+    )
 
 
 @contextmanager

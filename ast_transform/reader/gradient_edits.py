@@ -104,5 +104,10 @@ def edited(reader: Reader, edit, operands, adjoint):
     finally:
         reader.environment.stack.pop()
     made = settle(reader, frame.env[edit.name])
-    return dispatch.array_of(reader, made, None) if isinstance(made, Struct) else made if isinstance(made, Var) else Const(
-        made.value)
+    return (
+        dispatch.array_of(reader, made, None)
+        if isinstance(made, Struct)
+        else made
+        if isinstance(made, Var)
+        else Const(made.value)
+    )

@@ -60,12 +60,22 @@ def user_call(reader: Reader, function, args, words, node):
 
 def keeps_call(reader: Reader, function, args, words):
     """A plain helper called on arrays stays a function of its own."""
-    raising = reader.build.origin is not None and reader.build.origin.errors        # not so wherever it is called
-    return reader.engine is not None and not reader.unroll and not reader.build.segments and not reader.context.rule_depth and \
-        not words and args and not raising and \
-        not function.__closure__ and function.__name__ != "<lambda>" and \
-        all(map(_may_be_passed, args)) and any(isinstance(a, Var) for a in args) and \
-        function not in [f.source.function for f in reader.environment.stack] and function not in reader.engine.being_kept
+    raising = reader.build.origin is not None and reader.build.origin.errors  # not so wherever it is called
+    return (
+        reader.engine is not None
+        and not reader.unroll
+        and not reader.build.segments
+        and not reader.context.rule_depth
+        and not words
+        and args
+        and not raising
+        and not function.__closure__
+        and function.__name__ != "<lambda>"
+        and all(map(_may_be_passed, args))
+        and any(isinstance(a, Var) for a in args)
+        and function not in [f.source.function for f in reader.environment.stack]
+        and function not in reader.engine.being_kept
+    )
 
 
 def with_defaults(source, args):
@@ -90,7 +100,9 @@ def inline(reader: Reader, source, args, words, node, inner=None):
     if not reader.context.rule_depth:
         language.check(source, from_here)
     env = bound(reader, source, args, words, node, inner)
-    return dispatch.run(reader, Frame(source, env, inner.frame if inner else None, from_here, not reader.context.rule_depth))
+    return dispatch.run(
+        reader, Frame(source, env, inner.frame if inner else None, from_here, not reader.context.rule_depth)
+    )
 
 
 def looped(reader: Reader, source):
@@ -117,7 +129,11 @@ def bound(reader: Reader, source, args, words, node, inner=None):
     env, words = {}, dict(words)
 
     def refuse(reason):
-        place = here(reader, node) if node is not None and reader.environment.frame.plain else source.header(reader.build.origin)
+        place = (
+            here(reader, node)
+            if node is not None and reader.environment.frame.plain
+            else source.header(reader.build.origin)
+        )
         raise KindError(f"{source.name} {reason}", place,
                          f"Its parameters are ({ast.unparse(gast.gast_to_ast(source.tree).args)}).")
     if len(args) > len(names) and not spec.vararg:

@@ -51,13 +51,20 @@ def evaluate_subscript(reader: Reader, node):
 def read_index(reader: Reader, node):
     """An index as an operand; slices of known ends are constants."""
     if isinstance(node, gast.Slice):
-        parts = [None if p is None else settle(reader, dispatch.evaluate(reader, p)) for p in (node.lower, node.upper, node.step)]
+        parts = [
+            None if p is None else settle(reader, dispatch.evaluate(reader, p))
+            for p in (node.lower, node.upper, node.step)
+        ]
         if all(p is None or isinstance(p, Const) for p in parts):
             return Const(slice(*(None if p is None else p.value for p in parts)))
         return Slice(*parts)
     if isinstance(node, gast.Tuple):
-        parts = [dispatch.elements_of(reader, dispatch.evaluate(reader, e.value), e) if isinstance(e, gast.Starred) else [read_index(reader, e)]
-                 for e in node.elts]
+        parts = [
+            dispatch.elements_of(reader, dispatch.evaluate(reader, e.value), e)
+            if isinstance(e, gast.Starred)
+            else [read_index(reader, e)]
+            for e in node.elts
+        ]
         return Pack("tuple", tuple(part_of_index(reader, i, node) for part in parts for i in part))
     return as_index(reader, settle(reader, dispatch.evaluate(reader, node)), node)
 
@@ -149,7 +156,9 @@ def chosen_item(reader: Reader, value, index, node):
             return entry_as_it_was(reader, reader.build.item(rows, index), facts[0], node)
     if known is None:
         demand(reader, index, "the index of a container", node)
-    return certain_value(reader, struct_item(reader, value, known_value(reader, index, "the index of a container", node), node), node)
+    return certain_value(
+        reader, struct_item(reader, value, known_value(reader, index, "the index of a container", node), node), node
+    )
 
 
 def stands_for(reader: Reader, rows, items):

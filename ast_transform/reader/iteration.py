@@ -225,8 +225,12 @@ def walk_of_numbers(reader: Reader, walk, value, node):
     """A list of numbers of one dtype as an array, beside what has as many elements as are known when running."""
     facts = [fact_of(v) if isinstance(v, (Var, Const)) else None for v in walk.static or ()]
     numbers = [f for f in facts if isinstance(f, Array) and not f.dims and f.kind in "iufc"]
-    if not facts or len(numbers) < len(facts) or any(
-            not same_dtype(f.dtype, facts[0].dtype) for f in facts) or any(map(partial(may_be_cell, reader), walk.static)):
+    if (
+        not facts
+        or len(numbers) < len(facts)
+        or any(not same_dtype(f.dtype, facts[0].dtype) for f in facts)
+        or any(map(partial(may_be_cell, reader), walk.static))
+    ):
         return walk
     made = walk_over(reader, array_of(reader, Struct("list", walk.static), node), node)
     entry = made.bind
@@ -245,8 +249,12 @@ def call_map(reader: Reader, function, args, words, node):
     function, *given = args
     if any(isinstance(a, Grown) or isinstance(a, Var) and isinstance(a.fact, Array) and a.fact.dims and
            a.fact.dims[0].normal().symbol is not None for a in map(partial(settle, reader), given)):
-        return read_later(reader, mapped_over(reader, function, given, node), map(partial(settle, reader), given), function)
-    over = [dispatch.elements_at(reader, a, node) if isinstance(a, Endless) else elements_of(reader, a, node) for a in given]
+        return read_later(
+            reader, mapped_over(reader, function, given, node), map(partial(settle, reader), given), function
+        )
+    over = [
+        dispatch.elements_at(reader, a, node) if isinstance(a, Endless) else elements_of(reader, a, node) for a in given
+    ]
     lengths = [len(a) for a in over if isinstance(a, list)]
     if not lengths:
         fail(reader, LanguageError, "map over iterators without an end", node, "Write a loop.")
@@ -270,7 +278,9 @@ def mapped_over(reader: Reader, function, given, node):
         name("zip", gast.Load), [name(n, gast.Load) for n in names[1:]], []))
     call = at(gast.Call(name(names[0], gast.Load), [name(n, gast.Load) for n in items], []))
     try:
-        return a_generator(reader, dispatch.evaluate(reader, at(gast.ListComp(call, [gast.comprehension(target, over, [], 0)]))))
+        return a_generator(
+            reader, dispatch.evaluate(reader, at(gast.ListComp(call, [gast.comprehension(target, over, [], 0)])))
+        )
     finally:
         for n in names:
             env.pop(n, None)
@@ -279,8 +289,16 @@ def mapped_over(reader: Reader, function, given, node):
 def call_filter(reader: Reader, function, args, words, node):
     test, over = args
     wanted = function is not itertools.filterfalse
-    return iterator(reader, [v for v in elements_of(reader, over, node) if dispatch.filter_keeps(reader, test, settle(reader, v), node) == wanted],
-                         over, late=test)
+    return iterator(
+        reader,
+        [
+            v
+            for v in elements_of(reader, over, node)
+            if dispatch.filter_keeps(reader, test, settle(reader, v), node) == wanted
+        ],
+        over,
+        late=test,
+    )
 
 
 def call_extreme(reader: Reader, function, args, words, node):
@@ -410,13 +428,22 @@ def get_by_getter(reader: Reader, getter, args, node):
     made, given = getter.__reduce__()
     if made is operator.methodcaller:
         name, *rest = given
-        return dispatch.call_value(reader, dispatch.read_attribute(reader, settle(reader, value), name, node), [lift(reader, a, "given") for a in rest], {},
-                         node)
+        return dispatch.call_value(
+            reader,
+            dispatch.read_attribute(reader, settle(reader, value), name, node),
+            [lift(reader, a, "given") for a in rest],
+            {},
+            node,
+        )
     if made is operator.itemgetter:
         out = [settle(reader, item_of(reader, value, Const(k), node)) for k in given]
     elif made is operator.attrgetter:
-        out = [functools.reduce(lambda v, part: dispatch.read_attribute(reader, settle(reader, v), part, node), k.split("."), value)
-               for k in given]
+        out = [
+            functools.reduce(
+                lambda v, part: dispatch.read_attribute(reader, settle(reader, v), part, node), k.split("."), value
+            )
+            for k in given
+        ]
     else:
         fail(reader, LanguageError, "methodcaller: words are not understood", node, "Write a lambda.")
     return out[0] if len(out) == 1 else Struct("tuple", out)

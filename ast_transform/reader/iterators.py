@@ -50,7 +50,12 @@ def made_in_passes(reader: Reader, node):
     at = functools.partial(gast.copy_location, old_node=node.iter)
     name = lambda n, context: at(gast.Name(n, context(), None, None))        # noqa: E731 (a one-line shorthand)
     over, target, numbered, word = node.iter, node.target, False, "item"
-    if calls_function(reader, over, enumerate) and over.args and isinstance(target, gast.Tuple) and len(target.elts) == 2:
+    if (
+        calls_function(reader, over, enumerate)
+        and over.args
+        and isinstance(target, gast.Tuple)
+        and len(target.elts) == 2
+    ):
         over, target, numbered = over.args[0], target.elts[1], True
     if calls_function(reader, over, map) and len(over.args) > 1 and not over.keywords and not any(
             isinstance(a, gast.Starred) for a in over.args):
@@ -188,8 +193,16 @@ def unwritten_since_now(reader: Reader, values):
 def names_that_show(reader: Reader, values):
     """(frame, name, value) of the names that show these arrays: a write gives each of them another value."""
     stores = frozenset().union(*map(partial(storages, reader), filter(is_array, values)))
-    return [(f, n, v) for f in reader.environment.stack for n, v in f.env.items() if is_array(v) and not stores.isdisjoint(
-        storages(reader, v))] if stores else []
+    return (
+        [
+            (f, n, v)
+            for f in reader.environment.stack
+            for n, v in f.env.items()
+            if is_array(v) and not stores.isdisjoint(storages(reader, v))
+        ]
+        if stores
+        else []
+    )
 
 
 def as_it_was(reader: Reader, reads, node):

@@ -52,7 +52,9 @@ def call_itertools(reader: Reader, function, args, words, node):
             return counted
     sequences, numbers = ITERTOOLS[name]
     given = args if sequences is None else args[:sequences]
-    rest = [known_value(reader, as_number(reader, a), f"what itertools.{name} is given", node) for a in args[len(given):]]
+    rest = [
+        known_value(reader, as_number(reader, a), f"what itertools.{name} is given", node) for a in args[len(given) :]
+    ]
     words = {k: v if k == "fillvalue" else known_value(reader, v, f"{k} of {name}", node) for k, v in words.items()}
     if len(rest) > numbers or sequences is not None and len(given) < sequences:
         fail(reader, LanguageError, f"itertools.{name}: these arguments are not understood", node)
@@ -91,7 +93,9 @@ def call_accumulate(reader: Reader, function, args, words, node):
 def call_starmap(reader: Reader, function, args, words, node):
     with pending_values(reader, []) as out:
         for row in elements_of(reader, args[1], node):
-            out.append(call_value(reader, args[0], [settle(reader, v) for v in elements_of(reader, row, node)], {}, node))
+            out.append(
+                call_value(reader, args[0], [settle(reader, v) for v in elements_of(reader, row, node)], {}, node)
+            )
     return iterator(reader, out, args[1], late=args[0])
 
 
@@ -122,8 +126,14 @@ def call_endless(reader: Reader, function, args, words, node):
     if function is itertools.count:
         start, step = [*args, *[Const(k) for k in (0, 1)][len(args):]]  # type: ignore[misc]  # mypy counts the parts
         start, step = words.get("start", start), words.get("step", step)
-        return Endless(lambda k: binary(reader, operator.add, start, binary(reader, operator.mul, k, step, node), node)
-                       if not _is_one(step) else binary(reader, operator.add, start, k, node), tuple(reader.loops.reading))
+        return Endless(
+            lambda k: (
+                binary(reader, operator.add, start, binary(reader, operator.mul, k, step, node), node)
+                if not _is_one(step)
+                else binary(reader, operator.add, start, k, node)
+            ),
+            tuple(reader.loops.reading),
+        )
     if function is itertools.cycle:
         items = elements_of(reader, args[0], node)
         return Endless(lambda k: items[known_value(reader, k, "the place in a cycle", node) % len(items)],

@@ -85,15 +85,22 @@ def element_of_rows(reader: Reader, rows, node):
     first = rows[0]
     for row in rows:
         one_form(reader, first, row, node)
-    return alike_row(first, [dispatch.element_of(reader, list(column), node) for column in zip(*[r.items for r in rows])])
+    return alike_row(
+        first, [dispatch.element_of(reader, list(column), node) for column in zip(*[r.items for r in rows])]
+    )
 
 
 def one_form(reader: Reader, a, b, node):
     """The tuples of a list are of one form."""
     if is_row(a) != is_row(b) or is_row(a) and (a.kind, a.keys, a.cls, len(a.items)) != (
             b.kind, b.keys, b.cls, len(b.items)):
-        fail(reader, LanguageError, f"a list of unknown length that holds {spelled_value(reader, a)} and {spelled_value(reader, b)}", node,
-                  "Make all its elements of one kind, or keep two lists.")
+        fail(
+            reader,
+            LanguageError,
+            f"a list of unknown length that holds {spelled_value(reader, a)} and {spelled_value(reader, b)}",
+            node,
+            "Make all its elements of one kind, or keep two lists.",
+        )
     for x, y in zip(a.items, b.items) if is_row(a) else ():
         one_form(reader, x, y, node)
 
@@ -103,7 +110,9 @@ def grown_rows(reader: Reader, struct, element, name):
     facts, held = leaves_of(element), [leaves_of(settle(reader, item)) for item in struct.items]
     for item in struct.items:
         keep_lists(reader, settle(reader, item))
-    columns = [dispatch.grown_list(reader, fact, f"{name}_{k}" if len(facts) > 1 else name) for k, fact in enumerate(facts)]
+    columns = [
+        dispatch.grown_list(reader, fact, f"{name}_{k}" if len(facts) > 1 else name) for k, fact in enumerate(facts)
+    ]
     for leaves in held:
         for column, leaf in zip(columns, leaves):
             dispatch.append_to(reader, column, settle(reader, leaf))

@@ -398,8 +398,16 @@ def for_loop(reader: Reader, node, walk):
     runs = isinstance(walk.count, Const) and walk.count.value > 0
     reader.loops.counted += [walk.count] if isinstance(walk.count, Var) else []
     own = {index, *(v for v, _ in items)}
-    carries, body, _ = read_until_stable(reader, node, enter, None, runs, since, lambda: certain_passes(reader, walk) and own,
-                                    lambda: runs or has_passes(walk.count))
+    carries, body, _ = read_until_stable(
+        reader,
+        node,
+        enter,
+        None,
+        runs,
+        since,
+        lambda: certain_passes(reader, walk) and own,
+        lambda: runs or has_passes(walk.count),
+    )
     loop = For(index, walk.count, tuple(items), carries, body, origin)
     place_loop(reader, loop)
 
@@ -482,7 +490,9 @@ def execute_while(reader: Reader, node):
     return None
 
 
-def read_until_stable(reader: Reader, node, enter, test, runs=False, since=None, certain=lambda: None, some=lambda: False):
+def read_until_stable(
+    reader: Reader, node, enter, test, runs=False, since=None, certain=lambda: None, some=lambda: False
+):
     """Read a body until the facts of what it carries come to rest.
 
     certain: gives what each pass of a loop that certainly has one begins with, its index and items.
@@ -525,8 +535,13 @@ def read_until_stable(reader: Reader, node, enter, test, runs=False, since=None,
         inner = {}
         for n, leaves in slots.items():
             before_value = frame.env[n]
-            frame.env[n] = related_containers(reader, entered_value(reader, n, before_value, leaves, known, inner), [before_value],
-                                        reading.shared, (n,))
+            frame.env[n] = related_containers(
+                reader,
+                entered_value(reader, n, before_value, leaves, known, inner),
+                [before_value],
+                reading.shared,
+                (n,),
+            )
             for path, var in inner[n].items():
                 value = leaf_of(reader, before_value, path)
                 reader.memory.tokens[var] = reading.token((n, path), var) | aliases.get((n, path), frozenset()) | (
@@ -572,7 +587,9 @@ def read_until_stable(reader: Reader, node, enter, test, runs=False, since=None,
             if need.loop is not reading:
                 raise
             for root in [need.root, *carried_with(reader, need.root, reading.entry)]:
-                around = next((loop for loop in reader.loops.reading if loop is not reading and root in loop.entry), None)
+                around = next(
+                    (loop for loop in reader.loops.reading if loop is not reading and root in loop.entry), None
+                )
                 if around is not None:      # what may be written in it too is carried by each loop around
                     raise NeedsStore(around, root) from None
                 hidden = f"{root.hint} "
@@ -641,9 +658,16 @@ def read_until_stable(reader: Reader, node, enter, test, runs=False, since=None,
         for key, _, value in ends:          # what a name shows when a pass ends, it shows when the next begins
             if key in reading.carried and isinstance(value, Var):
                 token = reading.carried[key]
-                reader.memory.stood_for[token] = reader.memory.stood_for.get(token, frozenset()) | storages(reader, value)
+                reader.memory.stood_for[token] = reader.memory.stood_for.get(token, frozenset()) | storages(
+                    reader, value
+                )
         for n in names:
-            if n not in slots and n not in dead and n != at_last and (n in outside or n in reader.environment.partly_read):
+            if (
+                n not in slots
+                and n not in dead
+                and n != at_last
+                and (n in outside or n in reader.environment.partly_read)
+            ):
                 rest = keeps_value(reader, n, frame.env.get(n, UNDEFINED), kept, reading) and rest
         for f, env in start:        # what a write has made uncertain is so in the next pass, and after the loop
             lost = [(f, k) for k, v in f.env.items() if isinstance(v, Conflict) and
@@ -673,7 +697,9 @@ def read_until_stable(reader: Reader, node, enter, test, runs=False, since=None,
 def for_around(reader: Reader, later, reading):
     """What is raised where a loop has no value of a name: a loop around it may have."""
     place = reader.environment.frame, later.name
-    around = next((loop for loop in reversed(reader.loops.reading) if loop is not reading and place in loop.first_set), None)
+    around = next(
+        (loop for loop in reversed(reader.loops.reading) if loop is not reading and place in loop.first_set), None
+    )
     if around is None:
         return later.error
     around.read_partly.add(place)
@@ -687,7 +713,13 @@ def all_carried(reader: Reader, start, names, slots, reading, node):
     for f, env in start:
         for n, before in env.items():
             value = f.env.get(n)
-            if value is before or not is_array(before) or not is_array(value) or f is reader.environment.frame and n in names:
+            if (
+                value is before
+                or not is_array(before)
+                or not is_array(value)
+                or f is reader.environment.frame
+                and n in names
+            ):
                 continue
             base = base_path(reader, before)[0]
             if base not in carried and base_path(reader, value)[0] is not base:
@@ -764,7 +796,9 @@ def keeps_value(reader: Reader, n, value, kept, reading):
     if n in kept and not isinstance(kept[n], Array):
         return True
     read = (reader.environment.frame, n) in reading.read_partly
-    of_parts = not isinstance(value, (Var, Const)) and (read or any(v in reader.choices.partly for v in variables_in(value)))
+    of_parts = not isinstance(value, (Var, Const)) and (
+        read or any(v in reader.choices.partly for v in variables_in(value))
+    )
     if of_parts or isinstance(value, Conflict):
         fact = value if isinstance(value, Conflict) and value.memory else None
     elif isinstance(value, (Var, Const)) and (n in kept or read or value in reader.choices.partly) and \
@@ -785,8 +819,25 @@ def keeps_value(reader: Reader, n, value, kept, reading):
     return rest
 
 
-def close_carries(reader: Reader, frame, names, slots, inner, start, body, head, facts, kept, runs, since, held, shared, dead,
-           certain, some):
+def close_carries(
+    reader: Reader,
+    frame,
+    names,
+    slots,
+    inner,
+    start,
+    body,
+    head,
+    facts,
+    kept,
+    runs,
+    since,
+    held,
+    shared,
+    dead,
+    certain,
+    some,
+):
     """The carries of a loop, and what its names hold afterwards.  A pass's own lengths are no other pass's."""
     after, carries, unchanged, leaving = dict(frame.env), [], {}, []
     earlier, last = (Afresh(lambda symbol: symbol.born >= since, label) for label in ("?earlier", "?last"))
@@ -828,7 +879,9 @@ def close_carries(reader: Reader, frame, names, slots, inner, start, body, head,
                 outers[path] = ends[new] = init
                 continue
             outer = ends[new] = Var(n.strip(), facts[n, path], USER)
-            leaving.append((outer, reader.memory.tokens[var], storages(reader, new) if isinstance(new, Var) else frozenset()))
+            leaving.append(
+                (outer, reader.memory.tokens[var], storages(reader, new) if isinstance(new, Var) else frozenset())
+            )
             one_cell_of(reader, outer, [var, new])
             if var in reader.memory.owned:
                 reader.memory.owned.add(outer)
@@ -838,8 +891,9 @@ def close_carries(reader: Reader, frame, names, slots, inner, start, body, head,
                 reader.kinds.ints_or_floats.add(outer)
             left_unset(reader, outer, init, new, runs)
             outers[path] = outer
-        frame.env[n] = related_containers(reader, replaced_leaves(reader, frame.env[n], value, outers), [frame.env[n], value],
-                                    shared, (n,))
+        frame.env[n] = related_containers(
+            reader, replaced_leaves(reader, frame.env[n], value, outers), [frame.env[n], value], shared, (n,)
+        )
     leave_container(reader, *held, facts, carries, unchanged, runs, some)
     distinct_storages(reader, leaving)
     for n, (base, path) in views.items():

@@ -268,7 +268,12 @@ def put_entry(reader: Reader, x, index, value, function, node):
         fail(reader, ShapeError, f"indexing: {error}", node)
     given = fact_of(value)
     if given.rank > slot.rank and not all(d.is_unit for d in given.dims[:given.rank - slot.rank]):
-        fail(reader, ShapeError, f"{spelled_value(reader, value)} does not fit into x[index], which has {slot.rank} axes", node)
+        fail(
+            reader,
+            ShapeError,
+            f"{spelled_value(reader, value)} does not fit into x[index], which has {slot.rank} axes",
+            node,
+        )
     if given.rank > slot.rank:      # NumPy leaves out axes of length one before the others
         lead = (0,) * (given.rank - slot.rank)
         value = reader.build.item(as_operand(reader, value), Const(lead if len(lead) > 1 else 0), value.hint)
@@ -427,4 +432,6 @@ def one_cell_of(reader: Reader, var, values):
     found = [v for v in values if may_be_cell(reader, v)]
     if found and isinstance(var, Var) and isinstance(var.fact, Array) and not var.fact.dims and not var.fact.weak:
         reader.views.cells.add(var)
-        reader.memory.tokens[var] = reader.memory.tokens.get(var, frozenset({var})).union(*map(partial(storages, reader), found))
+        reader.memory.tokens[var] = reader.memory.tokens.get(var, frozenset({var})).union(
+            *map(partial(storages, reader), found)
+        )

@@ -161,7 +161,9 @@ def scalar_of(reader: Reader, value, node):
         fail(reader, ShapeError, "item() needs an array of one element", node)
     if fact.dims:
         value = reader.build.item(value, Const((0,) * fact.rank) if fact.rank > 1 else Const(0))
-    return dispatch.call_known(reader, {"b": bool, "i": int, "u": int, "f": float, "c": complex}[fact.kind], [value], {}, node)
+    return dispatch.call_known(
+        reader, {"b": bool, "i": int, "u": int, "f": float, "c": complex}[fact.kind], [value], {}, node
+    )
 
 
 @late
@@ -484,8 +486,11 @@ def call_shape(reader: Reader, function, args, words, node):
 def call_array(reader: Reader, function, args, words, node):
     words = dict(words)
     dtype = words.pop("dtype", args[1] if len(args) > 1 else None)
-    options = {k: known_value(reader, words.pop(k), f"{k}= of an array", node) for k in ("copy", "order", "ndmin", "subok",
-                                                                                 "device") if k in words}
+    options = {
+        k: known_value(reader, words.pop(k), f"{k}= of an array", node)
+        for k in ("copy", "order", "ndmin", "subok", "device")
+        if k in words
+    }
     copied = options.get("copy", function is np.array) or False
     if words or len(args) > 2 or options.get("order") not in (None, "K", "A") and not copied or \
             "ndmin" in options and function is not np.array:
@@ -509,10 +514,15 @@ def call_array(reader: Reader, function, args, words, node):
         fail(reader, LanguageError, f"an array of {spelled_value(reader, value)} is not differentiated", node,
                   "Make it of numbers, arrays or lists of them.")
     if dtype is not None and not (isinstance(dtype, Const) and dtype.value is None):
-        value = converted(reader, value, np.dtype(known_value(reader, dtype, "the dtype of an array", node)), node, not copied)
+        value = converted(
+            reader, value, np.dtype(known_value(reader, dtype, "the dtype of an array", node)), node, not copied
+        )
     missing = options.get("ndmin", 0) - fact_of(value).rank
-    return dispatch.rule_call(reader, np.expand_dims, [value, Const(tuple(range(missing)))], {}, node) if missing > 0 else \
-        as_cell(reader, value)
+    return (
+        dispatch.rule_call(reader, np.expand_dims, [value, Const(tuple(range(missing)))], {}, node)
+        if missing > 0
+        else as_cell(reader, value)
+    )
 
 
 @late
@@ -579,7 +589,12 @@ def call_complex(reader: Reader, function, args, words, node):
 def one_number(reader: Reader, function, value, node):
     fact = fact_of(value)
     if not isinstance(fact, Array):
-        fail(reader, LanguageError, f"{function.__name__} needs one number, {spelled_value(reader, value)} is given", node)
+        fail(
+            reader,
+            LanguageError,
+            f"{function.__name__} needs one number, {spelled_value(reader, value)} is given",
+            node,
+        )
     if any(not d.is_unit for d in fact.dims):
         fail(reader, ShapeError, f"{function.__name__} needs one number, {spelled_value(reader, value)} is given", node)
     if fact.dims:
@@ -657,8 +672,10 @@ def taken_item(reader: Reader, value, args, node):
         value = dispatch.rule_call(reader, np.ravel, [value], {}, node)
     if len(args) != value.fact.rank:
         fail(reader, ShapeError, f"item: {len(args)} indices for an array of rank {value.fact.rank}", node)
-    index = [known_value(reader, a, "the index of item", node) if isinstance(settle(reader, a), Const) else settle(reader, a)
-             for a in args]
+    index = [
+        known_value(reader, a, "the index of item", node) if isinstance(settle(reader, a), Const) else settle(reader, a)
+        for a in args
+    ]
     index = [i if isinstance(i, Var) else Const(i) for i in index]
     from_here = index[0]
     if len(index) > 1:

@@ -70,7 +70,7 @@ def construct(reader: Reader, cls, args, words, node):
     """Named tuples and dataclasses are containers; NumPy's scalar types convert."""
     if issubclass(cls, np.generic) and len(args) == 1:
         value = settle(reader, args[0])
-        value = reader.build.item(value, Const(())) if may_be_cell(reader, value) else value     # a number, and no array
+        value = reader.build.item(value, Const(())) if may_be_cell(reader, value) else value  # a number, and no array
         return dispatch.converted(reader, value, np.dtype(cls), node)
     if issubclass(cls, functools.partial):
         return dispatch.call_partial(reader, cls, args, words, node)
@@ -213,7 +213,9 @@ def equal_objects(reader: Reader, a, b):
         return dispatch.is_equal(reader, *(Struct("tuple", v.items) for v in (a, b)))
     if a.cls is b.cls and "__dataclass_params__" in dir(a.cls) and a.cls.__dataclass_params__.eq:
         names = [f.name for f in fields_of(a.cls) if f.compare]
-        return dispatch.is_equal(reader, *(Struct("tuple", [object_attribute(reader, v, n, None) for n in names]) for v in (a, b)))
+        return dispatch.is_equal(
+            reader, *(Struct("tuple", [object_attribute(reader, v, n, None) for n in names]) for v in (a, b))
+        )
     return same_object(reader, a, b)
 
 
@@ -230,8 +232,13 @@ def call_copy(reader: Reader, function, args, words, node):
     """copy.copy and copy.deepcopy"""
     value, deep = settle(reader, args[0]), function is copy.deepcopy
     if any(dunder(reader, value, n) is not None for n in ("__copy__", "__deepcopy__", "__reduce__", "__getstate__")):
-        fail(reader, LanguageError, f"{spelled_value(reader, value)} says how it is copied, which is not understood", node,
-                  "Make a new object of its attributes.")
+        fail(
+            reader,
+            LanguageError,
+            f"{spelled_value(reader, value)} says how it is copied, which is not understood",
+            node,
+            "Make a new object of its attributes.",
+        )
     return copied_object(reader, value, deep, {}, node)
 
 

@@ -115,7 +115,9 @@ def known_value(reader: Reader, value, what, node):
 
 def demand(reader: Reader, var, what, node):
     raise Demand(
-        var, f"{what} must be known when transforming", here(reader, node) if reader.environment.frame.plain else reader.build.origin
+        var,
+        f"{what} must be known when transforming",
+        here(reader, node) if reader.environment.frame.plain else reader.build.origin,
     )
 
 
@@ -128,7 +130,9 @@ def python_value(reader: Reader, value, node):
     if isinstance(value, Struct) and value.kind == "dict":
         return dict(zip(value.keys, (python_value(reader, i, node) for i in value.items)))
     if isinstance(value, Slice):
-        return slice(*(None if p is None else python_value(reader, p, node) for p in (value.start, value.stop, value.step)))
+        return slice(
+            *(None if p is None else python_value(reader, p, node) for p in (value.start, value.stop, value.step))
+        )
     if isinstance(value, Var):
         n = value.fact.length.normal() if isinstance(value.fact, Array) and value.fact.length is not None else None
         if n is not None and n.symbol is None:
@@ -138,9 +142,11 @@ def python_value(reader: Reader, value, node):
             array, place, entry = known
             reader.environment.kind_guards.append(lambda: array[place] == entry)
             return entry
-        error = LanguageError("this depends on a value that is not known when transforming",
-                              here(reader, node) if node is not None and reader.environment.frame.plain else reader.build.origin,
-                              "Use a literal, or an operation on arrays.")
+        error = LanguageError(
+            "this depends on a value that is not known when transforming",
+            here(reader, node) if node is not None and reader.environment.frame.plain else reader.build.origin,
+            "Use a literal, or an operation on arrays.",
+        )
         error.variable = value
         raise error
     fail(reader, LanguageError, f"{spelled_value(reader, value)} is no value that is known when transforming", node,

@@ -74,7 +74,9 @@ def begin_state(reader: Reader):
         reader.outer.places[id(value)] = len(structs) - 1
     reader.outer.now = Held(structs)
     reader.outer.before = [dict(zip(s.keys, s.items)) for s in structs]
-    reader.outer.arguments_now = Held(list(reader.memory.entry_tokens) if reader.unroll and not reader.context.within_derivative else [])
+    reader.outer.arguments_now = Held(
+        list(reader.memory.entry_tokens) if reader.unroll and not reader.context.within_derivative else []
+    )
     reader.outer.arguments_before = list(reader.outer.arguments_now.held)
     reader.memory.pending += [reader.outer.now, reader.outer.arguments_now]
     reader.outer.appended, reader.outer.root = [], reader.build.block
@@ -95,8 +97,13 @@ def end_state(reader: Reader):
                 continue
             item = settle(reader, item)
             if not isinstance(item, (Var, Const)) or isinstance(item, Var) and not isinstance(fact_of(item), Array):
-                fail(reader, LanguageError, f"the attribute {name} of {name_of_object(reader, value)} is set to "
-                          f"{spelled_value(reader, item)}", None, "Set numbers and arrays only, or return the new value.")
+                fail(
+                    reader,
+                    LanguageError,
+                    f"the attribute {name} of {name_of_object(reader, value)} is set to {spelled_value(reader, item)}",
+                    None,
+                    "Set numbers and arrays only, or return the new value.",
+                )
             if reader.unroll:
                 reader.outer.outputs.append((value, name, item))
             else:
@@ -133,8 +140,13 @@ def appends_outside(reader: Reader, call):
                   "certain", call, "Append where the function ends, or return what is to be appended.")
     value = settle(reader, dispatch.evaluate(reader, call.args[0]))
     if not isinstance(fact_of(value) if isinstance(value, (Var, Const)) else None, Array):
-        fail(reader, LanguageError, f"{spelled_value(reader, value)} is appended to {name}, which is from outside the function",
-                  call, "Append numbers and arrays only, or return what is to be appended.")
+        fail(
+            reader,
+            LanguageError,
+            f"{spelled_value(reader, value)} is appended to {name}, which is from outside the function",
+            call,
+            "Append numbers and arrays only, or return what is to be appended.",
+        )
     held = Held([value])
     reader.memory.pending.insert(2, held)
     reader.outer.appended.append((owner, name, held, reader.build.origin))

@@ -31,7 +31,9 @@ def execute_import(reader: Reader, node):
 def execute_import_from(reader: Reader, node):
     module = tried(reader, lambda: __import__(node.module, fromlist=[a.name for a in node.names]), node=node)
     for alias in node.names:
-        reader.environment.frame.env[alias.asname or alias.name] = Const(tried(reader, getattr, module, alias.name, node=node))
+        reader.environment.frame.env[alias.asname or alias.name] = Const(
+            tried(reader, getattr, module, alias.name, node=node)
+        )
 
 
 @late
@@ -63,7 +65,9 @@ def execute_return(reader: Reader, node):
     value = Const(None) if node.value is None else dispatch.evaluate(reader, node.value)
     if len(reader.environment.stack) == 1:
         must_be_plain(reader, value, node)
-    reader.environment.returned_at = here(reader, node) if reader.environment.frame.plain else reader.environment.returned_at
+    reader.environment.returned_at = (
+        here(reader, node) if reader.environment.frame.plain else reader.environment.returned_at
+    )
     return Returned(value)
 
 
@@ -124,9 +128,13 @@ def execute_function_def(reader: Reader, node):
 
 def inner_function(reader: Reader, node):
     defaults = [dispatch.evaluate(reader, d) for d in node.args.defaults]
-    words = {a.id: dispatch.evaluate(reader, d) for a, d in zip(node.args.kwonlyargs, node.args.kw_defaults) if d is not None}
+    words = {
+        a.id: dispatch.evaluate(reader, d) for a, d in zip(node.args.kwonlyargs, node.args.kw_defaults) if d is not None
+    }
     name = getattr(node, "name", "lambda")
     outer = reader.environment.frame.source
     if reader.environment.frame not in reader.environment.enclosing:
         reader.environment.enclosing.append(reader.environment.frame)
-    return FunctionValue(node, reader.environment.frame, Source(node, outer.scope, outer.file, name, None), defaults, words)
+    return FunctionValue(
+        node, reader.environment.frame, Source(node, outer.scope, outer.file, name, None), defaults, words
+    )

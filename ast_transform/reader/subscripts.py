@@ -44,8 +44,13 @@ def subscripted(reader: Reader, args, node):
     operands, lists = list(args[:len(args) // 2 * 2:2]), list(args[1::2])
     if len(args) % 2:
         lists.append(args[-1])
-    lists = [[known_value(reader, i, "an axis label of np.einsum", node) for i in dispatch.elements_of(reader, settle(reader, each), node)]
-             for each in lists]
+    lists = [
+        [
+            known_value(reader, i, "an axis label of np.einsum", node)
+            for i in dispatch.elements_of(reader, settle(reader, each), node)
+        ]
+        for each in lists
+    ]
     used = sorted({i for each in lists for i in each if i is not Ellipsis})
     letters = sorted(LETTERS)[:len(used)] if len(used) > 26 else LETTERS
     names = {Ellipsis: "...", **dict(zip(used, letters))}
@@ -113,7 +118,9 @@ def grid_in_brackets(reader: Reader, which, items, alone, node):
     if alone:
         return axes[0]
     if not which.sparse:
-        return dispatch.array_of(reader, dispatch.call_known(reader, np.meshgrid, axes, {"indexing": Const("ij")}, node), node)
+        return dispatch.array_of(
+            reader, dispatch.call_known(reader, np.meshgrid, axes, {"indexing": Const("ij")}, node), node
+        )
     return Struct("tuple", [a if len(axes) == 1 else reader.build.item(a, Const(tuple(
         slice(None) if i == k else None for i in range(len(axes))))) for k, a in enumerate(axes)])
 

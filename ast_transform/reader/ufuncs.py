@@ -81,8 +81,13 @@ def of_numpy(value):
 def with_equal_lengths(reader: Reader, rule, bound, node):
     """Of a call that is read as others: what the record says of the lengths of its operands."""
     try:
-        equal_lengths(rule, {k: tuple(map(partial(settle, reader), v)) if isinstance(v, (tuple, list)) else settle(reader, v)
-                             for k, v in bound.arguments.items()})
+        equal_lengths(
+            rule,
+            {
+                k: tuple(map(partial(settle, reader), v)) if isinstance(v, (tuple, list)) else settle(reader, v)
+                for k, v in bound.arguments.items()
+            },
+        )
     except Unfit as error:
         fail(reader, ShapeError, f"{spelled(rule.function)}: {error}", node, error.advice)
 
@@ -92,10 +97,17 @@ def call_outer(reader: Reader, function, args, words, node):
     ufunc = function.__self__
     if len(args) != 2:
         fail(reader, RuleError, f"np.{ufunc.__name__}.outer: only (a, b) is understood", node)
-    a, b = (dispatch.array_of(reader, v, node) if isinstance(v, Struct) else v for v in map(partial(settle, reader), args))
+    a, b = (
+        dispatch.array_of(reader, v, node) if isinstance(v, Struct) else v for v in map(partial(settle, reader), args)
+    )
     for v in (a, b):
         if not isinstance(fact_of(v), Array):
-            fail(reader, ShapeError, f"np.{ufunc.__name__}.outer: an array is needed, {spelled_value(reader, v)} is given", node)
+            fail(
+                reader,
+                ShapeError,
+                f"np.{ufunc.__name__}.outer: an array is needed, {spelled_value(reader, v)} is given",
+                node,
+            )
     if fact_of(a).rank and fact_of(b).rank:
         a = reader.build.item(a, Const((Ellipsis,) + (None,) * fact_of(b).rank))
     return dispatch.call_known(reader, ufunc, [a, b], words, node)

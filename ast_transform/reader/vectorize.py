@@ -57,8 +57,11 @@ def make_vectorized(reader: Reader, function, args, words, node):
     given = {**dict(zip(("pyfunc", "otypes", "doc", "excluded", "cache", "signature"), args)), **words}
     if "pyfunc" not in given:
         fail(reader, LanguageError, "np.vectorize is given a function here", node, "Write np.vectorize(f).")
-    options = {k: known_value(reader, given[k], f"{k} of np.vectorize", node) for k in ("otypes", "excluded", "signature")
-               if k in given}
+    options = {
+        k: known_value(reader, given[k], f"{k} of np.vectorize", node)
+        for k in ("otypes", "excluded", "signature")
+        if k in given
+    }
     plain_vectorize(reader, options, node)
     return Bound(Const(vectorized), [given["pyfunc"], Const(options.get("otypes"))], {})
 
@@ -82,7 +85,10 @@ def call_vectorized(reader: Reader, function, args, words, node):
     if words or not args:
         fail(reader, RuleError, "np.vectorize: a vectorized function takes arrays by position", node,
                   "Leave the names of the arguments out.")
-    args = [array_of(reader, a, node) if isinstance(a, Struct) else as_operand(reader, a) for a in map(partial(settle, reader), args)]
+    args = [
+        array_of(reader, a, node) if isinstance(a, Struct) else as_operand(reader, a)
+        for a in map(partial(settle, reader), args)
+    ]
     for a in args:
         if not isinstance(fact_of(a), Array):
             fail(reader, ShapeError, f"np.vectorize: an array is needed, {spelled_value(reader, a)} is given", node)
@@ -100,7 +106,9 @@ def call_vectorized(reader: Reader, function, args, words, node):
     rows = [next(rows) if fact_of(a).dims else a for a in args]
     first = next(a for a in rows if fact_of(a).dims)
     out = inline_part(reader, entry_by_entry, [each, Const(dtype), first, *rows])
-    return dispatch.rule_call(reader, np.reshape, [out, Struct("tuple", lengths)], {}, node) if len(lengths) > 1 else out
+    return (
+        dispatch.rule_call(reader, np.reshape, [out, Struct("tuple", lengths)], {}, node) if len(lengths) > 1 else out
+    )
 
 
 def of_numbers(reader: Reader, function, args, words, node):
@@ -112,7 +120,10 @@ def of_numbers(reader: Reader, function, args, words, node):
     if words or len(args) != function.nin:
         fail(reader, RuleError, f"{label}: of a numba.vectorize function only calls with its arrays are understood",
                   node, "Leave out=, where= and dtype= out.")
-    args = [array_of(reader, a, node) if isinstance(a, Struct) else as_operand(reader, a) for a in map(partial(settle, reader), args)]
+    args = [
+        array_of(reader, a, node) if isinstance(a, Struct) else as_operand(reader, a)
+        for a in map(partial(settle, reader), args)
+    ]
     args, dtype = by_loop(reader, function, args, node)
     wide = [a for a in args if is_array(a)]
     if not wide or reader.engine is None:
@@ -206,8 +217,13 @@ def call_piecewise(reader: Reader, function, args, words, node):
             value = as_operand(reader, array_of(reader, value, node) if isinstance(value, Struct) else value)
             if isinstance(fact_of(value), Array) and not (isinstance(value, Const) and fact_of(value).weak) and \
                     not np.can_cast(np.dtype(fact_of(value).dtype), x.fact.dtype, "same_kind"):
-                fail(reader, RuleError, f"np.piecewise gives the dtype of x, {x.fact.dtype}: {spelled_value(reader, value)} is "
-                          "cut", node, "Convert x before: x.astype(float).")
+                fail(
+                    reader,
+                    RuleError,
+                    f"np.piecewise gives the dtype of x, {x.fact.dtype}: {spelled_value(reader, value)} is cut",
+                    node,
+                    "Convert x before: x.astype(float).",
+                )
             return written_into(reader, y, test, value, node)
         y = where_there_are(reader, test, written, y, node)
     return as_cell(reader, reader.build.item(y, Const(0))) if scalar else y
@@ -231,7 +247,9 @@ def test_of_piece(reader: Reader, value, node):
     value = array_of(reader, value, node) if isinstance(value, Struct) else as_operand(reader, value)
     if not isinstance(fact_of(value), Array):
         fail(reader, ShapeError, f"np.piecewise: {spelled_value(reader, value)} is no condition", node)
-    return value if fact_of(value).kind == "b" else dispatch.rule_call(reader, np.not_equal, [value, Const(0)], {}, node)
+    return (
+        value if fact_of(value).kind == "b" else dispatch.rule_call(reader, np.not_equal, [value, Const(0)], {}, node)
+    )
 
 
 def is_a_number(reader: Reader, value):

@@ -93,8 +93,12 @@ def is_none(value):
 def values_and_flags(reader, rule, label, given, origin):
     pair = settle(reader, enter(reader, rule, given, {}))
     if not isinstance(pair, Struct) or pair.kind not in ("tuple", "list") or len(pair.items) != 2:
-        raise KindError(f"the batch rule of {label} must return a pair, (values, out_batched); it returns "
-                        f"{spelled_value(reader, pair)}", origin, "Say of each result whether it is batched: return ys, True.")
+        raise KindError(
+            f"the batch rule of {label} must return a pair, (values, out_batched); it returns "
+            f"{spelled_value(reader, pair)}",
+            origin,
+            "Say of each result whether it is batched: return ys, True.",
+        )
     return map(partial(settle, reader), pair.items)
 
 
