@@ -78,11 +78,8 @@ class Pipeline:
             except NeedsLoops as need:
                 self.looped[need.tree] = as_loops(need.tree)
             self.reader.__init__(self.unroll, self)
-            self.reader.outer.stateful, self.reader.containers.apart, self.reader.loops.unrolled = (
-                stateful,
-                apart,
-                written_out,
-            )
+            self.reader.outer.stateful, self.reader.containers.apart = stateful, apart
+            self.reader.loops.unrolled = written_out
 
     def kept_call(self, reader, function, args, node):
         """A callee with a normal form of its own, called on operands; None if it cannot stand alone."""
@@ -98,9 +95,9 @@ class Pipeline:
         if calls_itself(source) and any(isinstance(n, gast.Name) and n.id == source.name for n in nodes(source.tree)):
             return None                 # it is read as loops, or as often as it calls itself
         inner = Reader(self.unroll, self)
-        inner.environment.captured, inner.environment.guards, inner.environment.functions, inner.context.errstate = \
-            {}, reader.environment.guards, reader.environment.functions, reader.context.errstate
-        inner.loops.unrolled, inner.context.instead = reader.loops.unrolled, reader.context.instead
+        inner.reads_with(reader)
+        inner.loops.unrolled = reader.loops.unrolled
+        inner.context.errstate, inner.context.instead = reader.context.errstate, reader.context.instead
         self.being_kept.append(function)
         try:
             made = entry(inner, function, names, list(map(_passed, args)), {}, source.name)
@@ -271,11 +268,8 @@ class Pipeline:
         if not is_own(value.function):
             return None, None
         inner = Reader(self.unroll, self)
-        inner.environment.guards, inner.environment.functions, inner.context.from_source = (
-            self.reader.environment.guards,
-            self.reader.environment.functions,
-            value.function,
-        )
+        inner.reads_with(self.reader)
+        inner.context.from_source = value.function
         try:
             return inner, entry(inner, value.function, [f"x{k}" for k in range(len(value.args))], [
                 fact_of(a) for a in value.args], {k: fact_of(a) for k, a in value.kwargs}, value.function.__name__)
@@ -288,14 +282,11 @@ class Pipeline:
         for step in walk(function.body):
             if isinstance(step, Let) and isinstance(step.value, Apply) and is_own(step.value.function):
                 inner = Reader(self.unroll, self)
-                inner.environment.guards, inner.environment.functions = (
-                    self.reader.environment.guards,
-                    self.reader.environment.functions,
-                )
+                inner.reads_with(self.reader)
                 inner.context.from_source = step.value.function
                 names = [f"x{k}" for k in range(len(step.value.args))]
                 made = entry(inner, step.value.function, names, [fact_of(a) for a in step.value.args],
-                                   {k: fact_of(a) for k, a in step.value.kwargs}, step.value.function.__name__)
+                             {k: fact_of(a) for k, a in step.value.kwargs}, step.value.function.__name__)
                 keep = [k for k, p in enumerate(made.params) if isinstance(p.value, Var)]
                 given = [*step.value.args, *(a for _, a in step.value.kwargs)]
                 made.params = [made.params[k] for k in keep]

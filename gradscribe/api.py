@@ -555,7 +555,7 @@ def _read_vjp(reader, args, words, node):
 
 def _read_linear_transpose(reader, args, words, node):
     fail(reader, KindError, "whether a function is linear is found by calling it", node,
-                "Call gs.linear_transpose outside, or write gs.vjp(f, *primals)[1].")
+         "Call gs.linear_transpose outside, or write gs.vjp(f, *primals)[1].")
 
 
 def _read_linearize(reader, args, words, node):

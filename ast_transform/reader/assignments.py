@@ -77,7 +77,7 @@ def execute_assign(reader: Reader, node):
     value = dispatch.evaluate(reader, node.value)
     if isinstance(value, Struct) and value.kind == "iterator" and reader.memory.writes != writes:
         fail(reader, LanguageError, "an iterator that changes something when it is gone through", node.value,
-                  "Make a list of it where it stands.")
+             "Make a list of it where it stands.")
     with pending_values(reader, [value]) as held:         # a target before may write into it
         for target in node.targets:
             assign(reader, target, held[0])
@@ -92,7 +92,7 @@ def joined_list(reader: Reader, name, node):
         return augmented_value(reader, operator.add, held[0], value, node, lambda new: assign(reader, target, new))
     if any(name in loop.longer for loop in reader.loops.reading):
         fail(reader, LanguageError, f"{name} is a list that another name shows, and changes from pass to pass", node,
-                  f"Copy the list first: {name} = list({name}).")
+             f"Copy the list first: {name} = list({name}).")
     return assign(reader, target, dispatch.binary(reader, operator.add, held[0], value, node))
 
 
@@ -139,7 +139,7 @@ def execute_aug_assign(reader: Reader, node):
         held.append(settle(reader, read(held[0])))
         value = dispatch.evaluate(reader, node.value)
         return augmented_value(reader, function, held[1], value, node, lambda new: write(target, new, held[0]),
-                              is_told(reader, held[0], target))
+                               is_told(reader, held[0], target))
 
 
 def is_told(reader: Reader, holder, target):
@@ -181,7 +181,7 @@ def changes_in_place(reader: Reader, old, value, result, node):
     if not is_array(old):
         if may_be_cell(reader, old) and (is_view(reader, old) or shows_a_cell(reader, old)):
             fail(reader, LanguageError, f"{old.hint} may be an array without axes, which something else shows, or a "
-                      "number", node, "Write x = x + v to make a new number.")
+                 "number", node, "Write x = x + v to make a new number.")
         one_cell_of(reader, result, [old])
         return False
     if not has_alias(reader, old):
@@ -246,7 +246,7 @@ def check_augmented(reader: Reader, old, value, result, node):
                                          fact.rank > old.fact.rank)
     if wider or not fits:
         fail(reader, ShapeError, f"{spell(fact if wider else fact_of(result))} cannot be added to {spell(old.fact)} "
-                  "in place", node, "Write x = x + v to make a new array.")
+             "in place", node, "Write x = x + v to make a new array.")
 
 
 def assign(reader: Reader, target, value):
@@ -361,7 +361,7 @@ def rows_to_unpack(reader: Reader, array, n, star, node):
         fail(reader, ShapeError, f"an array of {size} rows for {n} names", node)
     if size is None:
         raise_where(reader, operator.ne if star is None else operator.lt, reader.build.length(array, 0), least,
-                         f"expected {'' if star is None else 'at least '}{least} values to unpack", node)
+                    f"expected {'' if star is None else 'at least '}{least} values to unpack", node)
     if star is None:
         unify(length, Length(None, n))
         return [reader.build.item(array, Const(k)) for k in range(n)]

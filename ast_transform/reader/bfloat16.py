@@ -45,11 +45,11 @@ def as_bfloat16(reader: Reader, value, node=None):
     if value is np.float16 or isinstance(value, (np.dtype, np.generic, np.ndarray)) and getattr(
             value, "dtype", value) == HALF or type(value) is str and value in SPELLED:
         fail(reader, RuleError, "np.float16 and bfloat16 do not meet in one function", node,
-                  "Write x.dtype for the dtype of an array; give arrays of one of the two formats.")
+             "Write x.dtype for the dtype of an array; give arrays of one of the two formats.")
     if isinstance(value, (np.generic, np.ndarray)) and value.dtype.name == "bfloat16" or \
             type(value) is str and value == "bfloat16":
         fail(reader, RuleError, "bfloat16 comes into a function by its arguments", node,
-                  "Give the array to the function; write ml_dtypes.bfloat16, or x.dtype, for the dtype.")
+             "Give the array to the function; write ml_dtypes.bfloat16, or x.dtype, for the dtype.")
     return value
 
 
@@ -57,7 +57,7 @@ def of_dtype(reader: Reader, dtype, name, node):
     """The name of an attribute of a dtype that facts say, if both formats have the same."""
     if in_bfloat16(reader) and dtype == HALF and name not in ALIKE:
         fail(reader, RuleError, f"the {name} of bfloat16 is not known to NumPy", node,
-                  "Write the number, or compute it in single precision: x.astype(np.float32).")
+             "Write the number, or compute it in single precision: x.astype(np.float32).")
     return name
 
 
@@ -65,4 +65,4 @@ def reach_of(reader: Reader, dtype, node):
     """np.finfo of a dtype."""
     if in_bfloat16(reader) and np.dtype(dtype) == HALF:
         fail(reader, RuleError, "np.finfo knows nothing of bfloat16", node,
-                  "Write the number: its eps is 2 ** -7, its largest number is 3.39e38.")
+             "Write the number: its eps is 2 ** -7, its largest number is 3.39e38.")

@@ -183,9 +183,9 @@ def short_circuit(reader: Reader, value, other, node, conjunction):
         return reader.build.apply(both if conjunction else either, test, right, fact=Array(bool))
     if not isinstance(right, (Var, Const)):
         fail(reader, LanguageError, f"{spelled_value(reader, right)} is not a truth value or a number", node,
-                  "Write it with if and else.")
+             "Write it with if and else.")
     return joined_value(reader, test, steps if conjunction else [], right if conjunction else value,
-                             [] if conjunction else steps, value if conjunction else right, node)
+                        [] if conjunction else steps, value if conjunction else right, node)
 
 
 def choose(reader: Reader, test, then, orelse, node):
@@ -308,7 +308,7 @@ def met_results(reader: Reader, outcome_1, outcome_2, branch, node, memo, hint):
             if isinstance(value, Const) and value.value is None:
                 return Returned(value)
             fail(reader, ShapeError, f"the function returns {getattr(value, 'reason', 'nothing on one path')}", node,
-                      "Return a value on every path.")
+                 "Return a value on every path.")
         value = returned[0].value
         sides = (value, UNDEFINED) if returned[0] is outcome_1 else (UNDEFINED, value)
         return Returned(join_paths(reader, *sides, hint, branch, USER, memo))
@@ -346,7 +346,7 @@ def read_arm(reader: Reader, before, read):
 def raised_by_call(reader: Reader, raised, node=None):
     if raised.block is not reader.build.block:
         fail(reader, LanguageError, "this raises for certain, but not wherever it is read", node,
-                  "Call it in a statement of its own.")
+             "Call it in a statement of its own.")
     return RAISED
 
 
@@ -524,7 +524,7 @@ def walk_over_value(reader: Reader, value, node):
     if isinstance(value, Const) and not isinstance(value.value, np.ndarray):
         if hasattr(value.value, "__next__"):
             fail(reader, LanguageError, "an iterator from outside the function: reading it here would change it", node,
-                      "Make a list of it outside the function.")
+                 "Make a list of it outside the function.")
         stays_as_it_is(reader, value, _elements)
         try:
             return Walk([lift(reader, v, "item") for v in value.value])
@@ -604,7 +604,7 @@ def number_of_passes(reader: Reader, walk, node, fixed):
     if isinstance(count, Const) and count.value <= UNROLLED:
         return count.value
     fail(reader, LanguageError, "this takes an array apart, and its length is not known when transforming", node,
-              "Write it as a loop over range(len(x)), or as array operations such as np.max(x) or np.sort(x).")
+         "Write it as a loop over range(len(x)), or as array operations such as np.max(x) or np.sort(x).")
 
 
 def elements_of_value(reader: Reader, value, node, fixed=True):

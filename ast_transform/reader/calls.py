@@ -160,7 +160,7 @@ def attribute_of_value(reader: Reader, value, name, node):
     if isinstance(value, Derived) and name in getattr(value.transform, "methods", ()):
         return Method(value, name)
     fail(reader, LanguageError, f"{spelled_value(reader, value)} has no attribute {name} that is understood", node,
-              "Keep what it holds in a variable or a dictionary.")
+         "Keep what it holds in a variable or a dictionary.")
 
 
 @late
@@ -194,10 +194,10 @@ def array_attribute(reader: Reader, value, name, node):
         return flat_entries(reader, value)
     if name in UNKNOWN_METHODS:
         fail(reader, LanguageError, f"the method {name} writes into its array, which is not differentiated yet", node,
-                  "Make a new array instead.")
+             "Make a new array instead.")
     if not hasattr(np.ndarray, name):
         fail(reader, LanguageError, f"an array has no attribute {name}", node, "Arrays are NumPy's; docs/jax_names.md "
-                  "says what stands for the attributes of JAX's.", AttributeError)
+             "says what stands for the attributes of JAX's.", AttributeError)
     fail(reader, RuleError, f"an array's attribute {name} has no rule", node, "docs/rules.md says how to add one.")
 
 
@@ -213,7 +213,7 @@ def number_attribute(reader: Reader, value, name, node):
     if name in METHODS and isinstance(value.value, np.generic):
         return Method(value, name)
     fail(reader, LanguageError, f"a number has no attribute {name} that is understood", node,
-              "Use a function of math or NumPy.")
+         "Use a function of math or NumPy.")
 
 
 @evaluates("Call")
@@ -477,7 +477,7 @@ def bound_to(reader: Reader, function, signature, args, words, node):
     except TypeError as error:
         reason = str(error).replace("'", "")
         fail(reader, RuleError, f"{spelled(function)}: {reason}", node,
-                  f"Its rule understands ({', '.join(signature.parameters)}). To add to it: docs/rules.md")
+             f"Its rule understands ({', '.join(signature.parameters)}). To add to it: docs/rules.md")
 
 
 def several(reader: Reader, out, function, positional, keywords):

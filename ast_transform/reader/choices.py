@@ -237,7 +237,7 @@ def changed_too(reader: Reader, base, root, shown, node) -> dict:
             as_now(reader, v, changed, node)
         if base in reader.choices.sides:
             reader.choices.sides[root] = mapped(reader.choices.sides[base],
-                                        lambda array, path: (as_now(reader, array, changed, node), path))
+                                                lambda array, path: (as_now(reader, array, changed, node), path))
     return changed
 
 

@@ -118,7 +118,7 @@ def sorted_when_running(reader: Reader, items, keys, reverse, node):
     columns = [[settle(reader, v) for v in c] for c in zip(*map(leaves_of, keys))] if rows else [keys]
     if not all(is_real_number(reader, v) for column in columns for v in column):
         fail(reader, LanguageError, "the order of these values is known only when running", node,
-                  "Sort an array: np.sort(np.array(values)), or values[np.argsort(keys)].")
+             "Sort an array: np.sort(np.array(values)), or values[np.argsort(keys)].")
     step = -1 if reverse else 1         # equal ones stay in their order, in reverse too
     columns = [array_of(reader, Struct("list", list(column)[::step]), node) for column in columns]
     if len(columns) == 1:
@@ -138,7 +138,7 @@ def in_order(reader: Reader, items, order, node):
     facts = facts_alike(items)
     if facts is None:
         fail(reader, LanguageError, "values of several kinds in an order that is known only when running", node,
-                  "Make all of them arrays, or numbers, of one dtype and shape.")
+             "Make all of them arrays, or numbers, of one dtype and shape.")
     rows = reader.build.item(array_of(reader, Struct("list", items), node), order)
     stands_for(reader, rows, items)
     return [entry_as_it_was(reader, reader.build.item(rows, Const(k)), facts[0], node) for k in range(len(items))]
@@ -158,7 +158,7 @@ def place_of(reader: Reader, items, value, node, known="the place of this value"
         same = is_equal(reader, item, value)
         if same is UNDECIDED:
             fail(reader, LanguageError, f"{known} is known only when running", node,
-                      "Use an array: np.argmax(items == value), or np.any(items == value).")
+                 "Use an array: np.argmax(items == value), or np.any(items == value).")
         if same:
             return k
     return None
@@ -194,7 +194,7 @@ def any_equal(reader: Reader, items, value, node):
         fact = fact_of(item) if isinstance(item, (Var, Const)) else None
         if not isinstance(fact, Array) or fact.dims:
             fail(reader, LanguageError, "whether a container holds this value is known only when running", node,
-                      "Compare numbers, or use np.any(array == value).")
+                 "Compare numbers, or use np.any(array == value).")
     for item in items:
         result = logical_or(reader,
             result, lambda i=item: dispatch.operation(reader, operator.eq, [value, settle(reader, i)], node), node)
@@ -209,9 +209,9 @@ def in_progression(reader: Reader, values, value, node):
     if not isinstance(fact, Array) or fact.dims or fact.kind not in "iu" or not (
             isinstance(values.step, Const) and values.step.value == 1):
         fail(reader, LanguageError, "membership in this range is known only when running", node,
-                  "Compare: start <= value < stop.")
+             "Compare: start <= value < stop.")
     return logical_and(reader, dispatch.operation(reader, operator.ge, [value, values.start], node),
-                     lambda: dispatch.operation(reader, operator.lt, [value, values.stop], node), node)
+                       lambda: dispatch.operation(reader, operator.lt, [value, values.stop], node), node)
 
 
 def compared(reader: Reader, function, left, right, node):

@@ -28,7 +28,7 @@ def evaluate_list_comp(reader: Reader, node):
 def evaluate_generator_exp(reader: Reader, node):
     if any(isinstance(n, gast.NamedExpr) for n in gast.walk(node)):
         fail(reader, LanguageError, "a name is set in a generator, which is read as far as it is asked", node,
-                  "Write a loop, or a list.")
+             "Write a loop, or a list.")
     writes = reader.memory.writes
     found = made_since(reader, or_grown(reader, node, lambda items: iterator(reader, items, late=node)), writes, node)
     reads, _ = names_read(reader, node)
@@ -60,7 +60,7 @@ def comprehension(reader: Reader, generators, element, node):
     walk = dispatch.walk_over(reader, value, first.iter)
     if walk.static is None:
         walk = listed_walk(reader, walk, first.iter, any(s is v for _, _, s in walk.items
-                                                      for v, _ in reader.environment.captured.values()))
+                                                         for v, _ in reader.environment.captured.values()))
     with (
         own_scope(reader, [first], node),
         pending_values(reader, []) as out,

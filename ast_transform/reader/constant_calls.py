@@ -48,7 +48,7 @@ def known_part(reader: Reader, value, function, node):
         if whole and not number.fact.dims:
             demand(reader, number, f"what {function.__name__} takes", node)
         fail(reader, LanguageError, f"{function.__name__} takes what is known when transforming", node,
-                  "Print with print, or make the text of literals.")
+             "Print with print, or make the text of literals.")
 
 
 def unlifted(reader: Reader, made):

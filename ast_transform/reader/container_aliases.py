@@ -158,7 +158,7 @@ def must_be_certain(reader: Reader, holder, node):
         article = "an" if holder.kind[0] in "aeiou" else "a"
         try:
             fail(reader, LanguageError, f"changing {article} {holder.kind} that another name shows in one branch or "
-                      "pass only", node, "Change it inside the branch, or copy it there.")
+                 "pass only", node, "Change it inside the branch, or copy it there.")
         except LanguageError as error:
             error.shared = True
             raise

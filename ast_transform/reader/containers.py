@@ -64,7 +64,7 @@ def binary_on_containers(reader: Reader, function, left, right, node):
             return made
     both = f"{spelled_value(reader, left)} and {spelled_value(reader, right)}"
     fail(reader, LanguageError, f"{spelled(function)}: {both} are not combined", node,
-              "Make arrays of lists of numbers: np.array(items).")
+         "Make arrays of lists of numbers: np.array(items).")
 
 
 def changed_in_place(reader: Reader, function, old, value, node):
@@ -148,7 +148,7 @@ def execute_delete(reader: Reader, node):
         if not isinstance(target, gast.Subscript) or not isinstance(holder, Struct) or \
                 holder.kind not in ("list", "dict"):
             fail(reader, LanguageError, "only names and elements of lists and dictionaries are deleted", target,
-                      "Make a new value without it: np.delete(x, k).")
+                 "Make a new value without it: np.delete(x, k).")
         take_element(reader, holder, dispatch.read_index(reader, target.slice), target)
 
 
@@ -397,8 +397,8 @@ def must_be_own(reader: Reader, holder, node):
     advice = f"Make a new one: {'{**items}' if holder.kind == 'dict' else '[*items]'}."
     if holder in reader.containers.lent:
         fail(reader, LanguageError, f"changing {'an' if holder.kind == 'object' else 'a'} {holder.kind} that an "
-                  "iterator shows", node,
-                  f"{advice} Or make the iterator a list.")
+             "iterator shows", node,
+             f"{advice} Or make the iterator a list.")
     if holder in reader.lists.row_lists:
         fail(reader, LanguageError, "changing a list that stands in a list of unknown length", node, advice)
     if holder.whole is not None and not reader.containers.apart:

@@ -137,7 +137,7 @@ def enter(reader: Reader, callee, args, words):
         if isinstance(callee, FunctionValue):
             source = looped(reader, callee.source)
             return run(reader, Frame(source, bound(reader, source, args, words, None, callee), callee.frame,
-                                  reader.build.origin, not reader.context.rule_depth), True)
+                                     reader.build.origin, not reader.context.rule_depth), True)
         call = type(callee).__call__ if callable(callee) else None
         if isinstance(call, types.FunctionType) and function_of_numbers(callee) is None:
             args, callee = [Const(callee), *args], call
@@ -214,7 +214,7 @@ def call_derived(reader: Reader, transform, base, args, words):
     outer, env = reader.build.block, {}
     if reader.outer.stateful and reader.unroll:
         fail(reader, LanguageError, "a compiled derivative of a function that sets attributes of an object from "
-                  "outside", None, "Compile the function itself, or return the new values.")
+             "outside", None, "Compile the function itself, or return the new values.")
     args, words = list(map(partial(as_children, reader), args)), {k: as_children(reader, v) for k, v in words.items()}
     primals, extra = transform.split(reader, args)
     wrt = transform.wanted(reader, base, primals, words)
@@ -244,7 +244,7 @@ def call_derived(reader: Reader, transform, base, args, words):
     finally:
         reader.build.block, reader.build.origin = outer, origin
     operands_ = transform.extra_operands(reader, made, [transform.with_zeros(reader, inner_args, env, k, extra)
-                                                      for k in range(len(extra))], wrt)
+                                                        for k in range(len(extra))], wrt)
     mixed = any(is_narrow(v.fact) for s in body for v in all_reads(s))
     for param, operand in zip(made.params[len(params):], operands_):
         env[param.value] = of_kind(reader, operand, param.value.fact, mixed)
@@ -302,7 +302,7 @@ def apart_block(reader: Reader, base, args, words, env, numbers=frozenset()):
         reader.outer.argument_outputs = []
         if reader.environment.stack and state != state_items(reader):
             fail(reader, LanguageError, "an attribute of an object from outside is set in a function that is "
-                      "differentiated inside another", None, "Return the new value.")
+                 "differentiated inside another", None, "Return the new value.")
         if reader.memory.writes_arguments:
             must_be_apart(reader, list(env.values()))
     except Demand as demand:
@@ -387,7 +387,7 @@ def leafwise(reader: Reader, value):
     value = settle(reader, value)
     if isinstance(value, (Grown, Rows)):
         fail(reader, LanguageError, "a list whose length is known only when running, given to a function that brings "
-                  "its own derivative", None, "Give it an array: np.array(items).")
+             "its own derivative", None, "Give it an array: np.array(items).")
     if not isinstance(value, Struct) or value.kind == "iterator":
         return value
     return Struct(value.kind, [leafwise(reader, i) for i in value.items], value.keys, value.cls)

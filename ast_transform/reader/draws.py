@@ -71,7 +71,7 @@ def read_attribute(reader: Reader, value, name, node):
     cls = value.fact.cls
     if cls not in (GENERATOR, STATE) or not hasattr(cls, name):
         fail(reader, LanguageError, f"a {cls.__name__} has no attribute {name} that is understood", node,
-                  "Draw from a generator: np.random.default_rng(bits).")
+             "Draw from a generator: np.random.default_rng(bits).")
     if name not in KNOWN:
         fail(reader, LanguageError, f"{cls.__name__}.{name} is not understood", node, ADVICE)
     return Method(value, name)
@@ -112,7 +112,7 @@ def generator(reader: Reader, function, cls, args, words, node):
         return streams[0]
     if function is np.random.default_rng and streams and streams[0].fact.cls not in BITS:
         fail(reader, LanguageError, f"default_rng of {spelled_value(reader, streams[0])} is not understood", node,
-                  "Pass a np.random.Generator as an argument.")
+             "Pass a np.random.Generator as an argument.")
     operands = [as_operand(reader, g) for g in given]
     seeded = bool(given) and all(map(is_seed, given))
     start = reader.draws.drawn if seeded else reader.draws.seeded.get(streams[0]) if streams else None

@@ -80,7 +80,7 @@ def call_broadcast_shapes(reader: Reader, function, args, words, node):
         if any(n is None for n in lengths) or any(not n.same(lengths[0]) for n in lengths[1:]) and not all(
                 isinstance(n, Const) for n in rest):
             fail(reader, ShapeError, "np.broadcast_shapes: whether these lengths are equal is not known when "
-                      "transforming", node, "Use the shape of what is broadcast: np.broadcast_arrays(a, b).")
+                 "transforming", node, "Use the shape of what is broadcast: np.broadcast_arrays(a, b).")
         if len({n.value for n in rest if isinstance(n, Const)}) > 1:
             fail(reader, ShapeError, "np.broadcast_shapes: these shapes do not broadcast", node, python=ValueError)
         out.append(rest[0] if rest else Const(1))

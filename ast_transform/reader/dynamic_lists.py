@@ -110,7 +110,7 @@ def element_of(reader: Reader, items, node):
             found = item.value.fact
         if not isinstance(found, Array):
             fail(reader, LanguageError, f"a list of unknown length that holds {spelled_value(reader, item)}", node,
-                      "Keep numbers or arrays of one shape in it, or tuples of them.")
+                 "Keep numbers or arrays of one shape in it, or tuples of them.")
         found = Array(found.dtype, found.dims)
         fact = found if fact is None else joined_fact(reader, fact, found, node)
     return fact
@@ -122,14 +122,14 @@ def joined_fact(reader: Reader, a, b, node):
         fact = join(a, b, "?item")
     except Mismatch as error:
         fail(reader, ShapeError, f"a list of unknown length that holds {error}", node,
-                  "Make all its elements of one kind, or keep two lists.")
+             "Make all its elements of one kind, or keep two lists.")
     if any(certainly_differ(m, n) for m, n in zip(a.dims, b.dims)):
         fail(reader, ShapeError, f"a list of unknown length that holds arrays of shapes {spelled_shape(a.dims)} and "
-                  f"{spelled_shape(b.dims)}", node, "Keep arrays of one shape in it, or keep two lists.")
+             f"{spelled_shape(b.dims)}", node, "Keep arrays of one shape in it, or keep two lists.")
     dtypes = {np.dtype(a.dtype), np.dtype(b.dtype)}
     if len(dtypes) > 1 and not dtypes <= {np.dtype(int), np.dtype(float)}:
         fail(reader, ShapeError, f"a list of unknown length that holds {' and '.join(sorted(map(str, dtypes)))}", node,
-                  "Make all its elements of one dtype.")
+             "Make all its elements of one dtype.")
     return Array(a.dtype if same_dtype(a.dtype, b.dtype) else np.result_type(*dtypes), fact.dims)
 
 
@@ -171,7 +171,7 @@ def grown_list(reader: Reader, element, name, mark=None):
         lengths = [length_known(reader, d) for d in element.dims]
         if None in lengths:
             fail(reader, LanguageError, "a list of unknown length that holds arrays whose shape is known only in the "
-                      "loop is not compiled yet", None, "Write into an array that is made before the loop.")
+                 "loop is not compiled yet", None, "Write into an array that is made before the loop.")
         shape = Pack("tuple", (Const(0), *lengths)) if lengths else Const(0)
         made.value = reader.build.apply(np.zeros, shape, hint=name, dtype=Const(fact.dtype))
     else:
@@ -242,7 +242,7 @@ def own_scope(reader: Reader, generators, node):
                 value.frame is reader.environment.frame else ()
             if hidden:
                 fail(reader, LanguageError, f"a comprehension has its own {min(hidden)}, and a function reads another",
-                          node, "Give the comprehension's variable another name.")
+                     node, "Give the comprehension's variable another name.")
     for n in [n for n in names if n in env]:
         kept[n] = f"{n} "
         while kept[n] in env:
@@ -314,7 +314,7 @@ def append_to(reader: Reader, holder, value, node=None, front=False):
         value = as_operand(reader, value)
         new = Listed(fact.dtype, (fact.dims[0].plus(1), *fact.dims[1:]))
         holder.value = reader.build.let(before.hint, Apply(push_front if front else push, (before, value)), new,
-                                      USER)
+                                        USER)
     shows_as_well(reader, holder, before, value)
 
 
@@ -356,14 +356,14 @@ def grown_method(reader: Reader, holder, name, args, words, node):
     if name == "copy" and not args:
         return copied_list(reader, holder)
     fail(reader, LanguageError, f"the method {name} of a list whose length is known only when running", node,
-              "append, insert(0, v), extend, reverse, pop() and pop(0) are understood.")
+         "append, insert(0, v), extend, reverse, pop() and pop(0) are understood.")
 
 
 def same_kind(reader: Reader, holder, element, node):
     fact = joined_fact(reader, holder.element, element, node)
     if np.dtype(fact.dtype) != holder.value.fact.dtype:
         fail(reader, ShapeError, f"a list of unknown length that holds {holder.value.fact.dtype} and "
-                  f"{np.dtype(element.dtype)}", node, "Make all its elements of one dtype.")
+             f"{np.dtype(element.dtype)}", node, "Make all its elements of one dtype.")
     holder.element = fact
 
 
@@ -376,7 +376,7 @@ def pop_from(reader: Reader, holder):
         holder.value = reader.build.item(before, Const(slice(None, -1)), before.hint)
     else:
         holder.value, value = reader.build.several([before.hint, "item"], Apply(pop, (before,)),
-                                                 [Listed(fact.dtype, shorter), holder.element], USER)
+                                                   [Listed(fact.dtype, shorter), holder.element], USER)
         reader.memory.tokens[holder.value] = storages(reader, before) | {holder.value}
     holder.version += 1
     return taken_from(reader, before, value)
@@ -402,7 +402,7 @@ def left_with(reader: Reader, holder, index, node):
 @late
 def copied_list(reader: Reader, holder):
     value = holder.value if reader.unroll else reader.build.let(holder.value.hint, Apply(as_list, (holder.value,)),
-                                                            holder.value.fact, USER)
+                                                                holder.value.fact, USER)
     return Grown(value, holder.element)
 
 
@@ -413,7 +413,7 @@ def list_of(reader: Reader, array, name=None):
     if reader.unroll:
         return Grown(array, element) if fact.rank == 1 else None
     value = reader.build.let(name or array.hint, Apply(as_list, (array,)), Listed(np.dtype(fact.dtype), fact.dims),
-                           USER if name else TEMPORARY)
+                             USER if name else TEMPORARY)
     if fact.rank > 1:
         reader.memory.tokens[value] = storages(reader, array) | {value}
     return Grown(value, element)
@@ -435,12 +435,12 @@ def about_to_change(reader: Reader, holder, node, place=None):
         just_read = in_order and here is not None and same_operand(place, here)
         if mark is holder.mark and not just_read:
             fail(reader, LanguageError, "a list changes while a loop goes through it", node,
-                      "Go through a copy: list(items).")
+                 "Go through a copy: list(items).")
     for frame in [*reader.environment.stack, *reader.environment.enclosing] if reader.containers.shown_lists else ():
         for name, value in frame.env.items():
             if holder.mark in lists_shown(reader, value):
                 fail(reader, LanguageError, f"a list changes before {name.strip()} is gone through, which reads it",
-                          node, "Make a list of the iterator where it stands: list(...).")
+                     node, "Make a list of the iterator where it stands: list(...).")
 
 
 def a_generator(reader: Reader, made):
@@ -456,7 +456,7 @@ def gone_through_once(reader: Reader, holder, node):
         return
     if holder.once is SPENT or holder.once < len(reader.loops.reading):
         fail(reader, LanguageError, "an iterator is read a second time, when nothing is left in it", node,
-                  "Make a list of it first.")
+             "Make a list of it first.")
     holder.once = SPENT
 
 
@@ -465,7 +465,7 @@ def live_list(reader: Reader, holder, node):
     if isinstance(holder.value, Conflict):
         dispatch.write_out(reader, holder.value, node)
         fail(reader, LanguageError, f"a list holds {holder.value.reason}", node,
-                  "Put a copy into the list: items.append(x.copy()).")
+             "Put a copy into the list: items.append(x.copy()).")
 
 
 @late
@@ -523,7 +523,7 @@ def stacked(reader: Reader, function, holder, args, words, node):
     """np.stack(list) and np.concatenate(list), along the first axis."""
     if args or set(words) - {"axis"} or "axis" in words and known_value(reader, words["axis"], "the axis", node) != 0:
         fail(reader, LanguageError, f"np.{function.__name__} of a list whose length is known only when running takes "
-                  "no more arguments", node, "Make an array of it first: np.array(items).")
+             "no more arguments", node, "Make an array of it first: np.array(items).")
     array = array_of_rows(reader, holder, node) if isinstance(holder, Rows) else array_of_grown(reader, holder)
     rank = fact_of(array).rank - 1
     if function is np.stack or function is np.vstack and rank == 1:
@@ -531,7 +531,7 @@ def stacked(reader: Reader, function, holder, args, words, node):
     if function in (np.concatenate, np.hstack) and rank == 1:
         return dispatch.rule_call(reader, np.reshape, [array, Const(-1)], {}, node)
     fail(reader, LanguageError, f"np.{function.__name__} of a list whose length is known only when running", node,
-              "Make an array of it first: np.array(items).")
+         "Make an array of it first: np.array(items).")
 
 
 def uneven(reader: Reader, before, error, reading, own):
@@ -597,7 +597,7 @@ def set_grown(reader: Reader, holder, index, value, node):
         isinstance(index, Const) and isinstance(index.value, slice)) else None
     if not isinstance(fact, Array) or fact.dims or fact.kind not in "iu":
         fail(reader, LanguageError, "a part of a list whose length is known only when running is replaced", node,
-                  "Replace its elements one by one.")
+             "Replace its elements one by one.")
     same_kind(reader, holder, element_of(reader, [value], node), node)
     before, value = holder.value, as_operand(reader, settle(reader, value))
     holder.value = reader.build.let(before.hint, Apply(put, (before, index, value)), before.fact, USER)

@@ -113,7 +113,7 @@ def call_quiet(reader: Reader, function, args, words, node):
     """warnings.simplefilter("ignore") inside warnings.catch_warnings(): NumPy's warnings are not shown."""
     if not args or known_value(reader, args[0], "the action of a warning filter", node) != "ignore":
         fail(reader, LanguageError, "only warnings that are ignored are understood", node,
-                  "Set the filter around the call of the transformed function.")
+             "Set the filter around the call of the transformed function.")
     reader.context.errstate["all"] = "ignore"
     return Const(None)
 

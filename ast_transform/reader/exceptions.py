@@ -63,9 +63,9 @@ def execute_try(reader: Reader, node):
     if node.leaves:
         if node.handlers:
             fail(reader, LanguageError, "a try that is left by return, break or continue, and whose handler goes on",
-                      node, TRY)
+                 node, TRY)
         fail(reader, LanguageError, "a try that is left by return, break or continue, and has a finally", node,
-                  "Set a name in it, and leave after it.")
+             "Set a name in it, and leave after it.")
     block = reader.build.block
     try:
         outcome = tried_with_handlers(reader, node, block)
@@ -116,7 +116,7 @@ def decided_when_running(reader: Reader, node, body, by_structure):
     evaluated = _evaluated(tried)
     if not evaluated:
         fail(reader, LanguageError, "a handler that goes on, where it is known only when running whether this raises",
-                  tried, ASSIGNED)
+             tried, ASSIGNED)
     if here(reader, tried).errors:
         fail(reader, LanguageError, "a handler that goes on, of errors that np.errstate makes", tried, TRY)
     made, several = [], len(node.handlers) > 1
@@ -171,7 +171,7 @@ def caught(reader: Reader, handler):
     if handler.name is not None and any(isinstance(n, gast.Name) and n.id == handler.name.id
                                         for s in handler.body for n in gast.walk(s)):
         fail(reader, LanguageError, "a handler that reads its exception is not understood", handler.type,
-                  TRY)
+             TRY)
     return found
 
 

@@ -116,7 +116,7 @@ def operation(reader: Reader, function, operands, node):
     for o in operands:
         if not isinstance(o, (Var, Const)):
             fail(reader, LanguageError, f"{spelled_value(reader, o)} is not a number or an array", node,
-                      "Make an array of it: np.array(list(values)).")
+                 "Make an array of it: np.array(list(values)).")
     if reader.context.rule_depth:
         return fresh_result(reader, reader.build.arithmetic(function, operands), operands)
     one_kind_of_truth(reader, function, operands, node)
@@ -135,7 +135,7 @@ def one_kind_of_truth(reader: Reader, function, operands, node):
     made = [_made(function, [kind(1)] * len(operands)) for kind in (bool, np.bool_)]
     if type(made[0]) is not type(made[1]) and not {type(m) for m in made} <= {bool, np.bool_}:
         fail(reader, LanguageError, "arithmetic of truth values that may be Python's or NumPy's (True + True is 2, or "
-                  "True)", node, "Count with int(...): int(a) + int(b).")
+             "True)", node, "Count with int(...): int(a) + int(b).")
 
 
 def may_be_of_either_kind(reader: Reader, value):
@@ -208,10 +208,10 @@ def compare(reader: Reader, op, left, right, node):
     if any(words) and function in (operator.eq, operator.ne):
         if any(isinstance(v, Var) and isinstance(v.fact, Opaque) for v in (left, right)):
             fail(reader, LanguageError, "a text that is made when running is not known when transforming", node,
-                      "Compare what it is made from.")
+                 "Compare what it is made from.")
         if any(isinstance(v, Var) and isinstance(v.fact, Array) and v.fact.dims for v in (left, right)):
             fail(reader, LanguageError, "an array is compared with what is no number, entry by entry", node,
-                      "Write x is not None.")
+                 "Write x is not None.")
         return Const(function is operator.ne)       # a number is no word
     return operation(reader, function, [left, right], node)
 

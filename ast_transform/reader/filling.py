@@ -64,7 +64,7 @@ def call_into(reader: Reader, function, args, words, node):
     fact, rank = fact_of(value), target.fact.rank
     if not same_dtype(np.dtype(fact.dtype), target.fact.dtype) and not any_kind:
         fail(reader, LanguageError, f"{label} of dtype {np.dtype(fact.dtype)} with out= of dtype {target.fact.dtype}: "
-                  "NumPy may compute in either", node, f"Write y[...] = {label}(...).")
+             "NumPy may compute in either", node, f"Write y[...] = {label}(...).")
     if fact.rank > rank or fact.rank < rank and not any_kind or any(
             d.is_unit and not e.is_unit for d, e in zip(target.fact.dims[rank - fact.rank:], fact.dims)) or \
             not any_kind and any(e.is_unit and not d.is_unit for d, e in zip(target.fact.dims, fact.dims)):
@@ -85,7 +85,7 @@ def call_where(reader: Reader, function, args, words, target, mask, node):
     mask = dispatch.array_of(reader, mask, node) if isinstance(mask, Struct) else mask
     if not isinstance(fact_of(mask), Array) or fact_of(mask).kind != "b":
         fail(reader, ShapeError, f"where= is an array of truth values, {spelled_value(reader, mask)} is given", node,
-                  "Compare: where=x != 0.")
+             "Compare: where=x != 0.")
     lengths = [reader.build.length(target, k) for k in range(target.fact.rank)]
 
     def spread(value):
@@ -157,14 +157,14 @@ def call_at(reader: Reader, function, args, words, node):
         if ufunc is np.subtract:
             if fact_of(value).kind in "bu":
                 fail(reader, LanguageError, f"{label} of {spelled_value(reader, value)} is not differentiated", node,
-                          "Convert it with astype.")
+                     "Convert it with astype.")
             value = reader.build.apply(operator.neg, value)
         write_entry(reader, holder, index, as_operand(reader, value), node, add_at)
         return Const(None)
     if gathers(index) and not (isinstance(index, Var) and index.fact.kind == "b"):
         fail(reader, LanguageError, f"{label} with an index array, which may name an entry twice, is not "
-                  "differentiated", node, f"Where no entry is named twice, write a[i] = np.{ufunc.__name__}(a[i]"
-                  f"{', b' * (ufunc.nin > 1)}); otherwise a loop.")
+             "differentiated", node, f"Where no entry is named twice, write a[i] = np.{ufunc.__name__}(a[i]"
+             f"{', b' * (ufunc.nin > 1)}); otherwise a loop.")
     old = reader.build.item(holder, index)
     new = as_operand(
         reader, settle(reader, dispatch.call_known(reader, ufunc, [old] if value is None else [old, value], {}, node))
@@ -182,7 +182,7 @@ def method_in_place(reader: Reader, value, name, args, words, node):
         return Const(None)
     if name == "put":
         return call_put(reader, np.put, [value, *args], {{"indices": "ind", "values": "v"}.get(k, k): v
-                                                      for k, v in words.items()}, node)
+                                                         for k, v in words.items()}, node)
     if len(args) != 1 or words:
         fail(reader, RuleError, f"{name}: these arguments are not understood", node)
     write_entry(reader, value, Const(Ellipsis), as_operand(reader, settle(reader, args[0])), node)
@@ -194,7 +194,7 @@ def call_copyto(reader: Reader, function, args, words, node):
     mask = words.pop("where", args[3] if len(args) > 3 else Const(True))
     if len(args) not in (2, 4) or words:
         fail(reader, RuleError, "np.copyto: only (dst, src, where=mask) is understood", node,
-                  "Convert with astype, and leave the others out.")
+             "Convert with astype, and leave the others out.")
     target, value = (settle(reader, a) for a in args[:2])
     if isinstance(mask, Const) and mask.value is True:
         return write_call(reader, target, Const(Ellipsis), value, node, put)
@@ -224,7 +224,7 @@ def masked_entries(reader: Reader, function, names, args, words, node):
     target, mask, value = arguments_of_filling(reader, spelled(function), names, args, words, node)
     if not is_array(target) or fact_of(mask).rank != fact_of(target).rank:
         fail(reader, LanguageError, f"{spelled(function)}: a mask with the axes of the array is needed", node,
-                  "Write a[mask] = values, or np.where(mask, values, a).")
+             "Write a[mask] = values, or np.where(mask, values, a).")
     return target, mask, one_of(reader, value)
 
 
@@ -350,7 +350,7 @@ def call_put_along_axis(reader: Reader, function, args, words, node):
             "values" not in given or axis is None or not is_array(target) or not is_array(indices) or \
             indices.fact.rank != target.fact.rank:
         fail(reader, RuleError, "np.put_along_axis: only (arr, indices, values, axis) of arrays with the same axes "
-                  "is understood", node)
+             "is understood", node)
     rank, places = target.fact.rank, []
     for k in range(rank):
         if k == axis % rank:
@@ -412,7 +412,7 @@ def call_nan_to_num(reader: Reader, function, args, words, node):
         return dispatch.rule_call(reader, function, [] if target is None else [target], words, node)
     if not is_array(target):
         fail(reader, LanguageError, f"np.nan_to_num with copy=False writes into an array with axes, "
-                  f"{spelled_value(reader, target)} is given", node, "Leave copy=False out.")
+             f"{spelled_value(reader, target)} is given", node, "Leave copy=False out.")
     if target.fact.kind not in "fc":
         return target               # whole numbers are what they are
     return replace_whole(reader, target, dispatch.rule_call(reader, function, [target], words, node), node)

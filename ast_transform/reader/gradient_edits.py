@@ -36,14 +36,14 @@ def execute_edit_gradient(reader: Reader, node):
     call, target = node.call, node.target
     if len(call.args) != 1 or call.keywords or not isinstance(call.args[0], gast.Name):
         fail(reader, LanguageError, "insert_grad_of takes the name of one variable", call,
-                  "Give the value a name: y = ...; with gs.insert_grad_of(y) as dy:")
+             "Give the value a name: y = ...; with gs.insert_grad_of(y) as dy:")
     if not isinstance(target, gast.Name):
         fail(reader, LanguageError, "insert_grad_of needs a name for the adjoint", call,
-                  "Write with gs.insert_grad_of(x) as dx:")
+             "Write with gs.insert_grad_of(x) as dx:")
     x = settle(reader, dispatch.evaluate(reader, call.args[0]))
     if not isinstance(x, Var) or not isinstance(x.fact, Array) or not x.fact.differentiable:
         fail(reader, LanguageError, "insert_grad_of needs a number or an array that has a gradient, not "
-                  f"{spelled_value(reader, x)}", call)
+             f"{spelled_value(reader, x)}", call)
     read = dict.fromkeys(n.id for s in node.body for n in gast.walk(s) if isinstance(n, gast.Name))
     operands, names = [x], {}
 
@@ -100,7 +100,7 @@ def edited(reader: Reader, edit, operands, adjoint):
             frame.statement = statement
             if dispatch.execute(reader, statement) is not None:
                 fail(reader, LanguageError, "the body of insert_grad_of returns", statement,
-                          "Assign to the adjoint.")
+                     "Assign to the adjoint.")
     finally:
         reader.environment.stack.pop()
     made = settle(reader, frame.env[edit.name])

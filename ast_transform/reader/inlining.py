@@ -135,7 +135,7 @@ def bound(reader: Reader, source, args, words, node, inner=None):
             else source.header(reader.build.origin)
         )
         raise KindError(f"{source.name} {reason}", place,
-                         f"Its parameters are ({ast.unparse(gast.gast_to_ast(source.tree).args)}).")
+                        f"Its parameters are ({ast.unparse(gast.gast_to_ast(source.tree).args)}).")
     if len(args) > len(names) and not spec.vararg:
         refuse(f"takes {len(names)} argument{'s' * (len(names) != 1)}, {len(args)} are given")
     env.update(zip(names, args))

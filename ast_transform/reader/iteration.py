@@ -66,7 +66,7 @@ def walk_over(reader: Reader, value, node):
         return Walk(drained(reader, value, node), reads=value.cls[1])
     if isinstance(value, Endless):
         fail(reader, LanguageError, "an iterator without an end is not gone through", node,
-                  "Bound it: zip(items, itertools.count()), or itertools.islice(it, n).")
+             "Bound it: zip(items, itertools.count()), or itertools.islice(it, n).")
     source = value.value if isinstance(value, View) else value
     walk = walk_over_value(reader, value, node)
     walk.reads = (*walk.reads, *read_by(reader, value))
@@ -101,7 +101,7 @@ def walking(reader: Reader, walk, node):
                         a is not b and not (isinstance(a, Struct) and isinstance(b, Struct) and a.mark is b.mark)
                         for a, b in zip(struct.items[first:], before[first:])):
                     fail(reader, LanguageError, "a container changes while a loop goes through it", node.iter,
-                              "Go through a copy: list(items); or count: for k in range(len(items)).")
+                         "Go through a copy: list(items); or count: for k in range(len(items)).")
         yield stays
 
 
@@ -137,14 +137,14 @@ def call_next(reader: Reader, function, args, words, node):
         value = iterator(reader, value.static)
     if isinstance(value, Endless):
         fail(reader, LanguageError, "next of an iterator without an end is not differentiated", node,
-                  "Count in a variable: k = k + 1.")
+             "Count in a variable: k = k + 1.")
     if not isinstance(value, Struct) or value.kind != "iterator":
         fail(reader, LanguageError, f"{spelled_value(reader, value)} is no iterator", node, "Make one with iter.")
     if not value.items:
         if default and value.keys != SPENT:         # a loop that goes through it may have left it early
             return default[0]
         fail(reader, LanguageError, "next of an iterator that has come to its end", node,
-                  "Give a default: next(it, None).")
+             "Give a default: next(it, None).")
     iterator_moves(reader, value, node)
     return settle(reader, value.items.pop(0))
 
@@ -242,7 +242,7 @@ def asserted(reader: Reader, text, values):
     """assert text, where the function is emitted."""
     tree = gast.parse(f"assert {text}").body[0]
     reader.build.block.append(Effect(Apply(Quoted(tree, tuple(values), None), tuple(values.values())),
-                                   reader.build.origin))
+                                     reader.build.origin))
 
 
 def call_map(reader: Reader, function, args, words, node):
@@ -345,7 +345,7 @@ def extreme_by(reader: Reader, function, items, key, node):
     order = sorted_places(reader, keys, function is max)
     if order is None:
         fail(reader, LanguageError, "the order of these values is known only when running", node,
-                  "Use an array: values[np.argmax(keys)].")
+             "Use an array: values[np.argmax(keys)].")
     return items[order]
 
 
@@ -353,7 +353,7 @@ def chosen_by(reader: Reader, function, items, keys, node):
     """The same for numbers that are known when running: a branch for each."""
     if any(_changeable(i) for i in items):
         fail(reader, LanguageError, "which of these containers is chosen is known only when running", node,
-                  "Choose tuples or numbers.")
+             "Choose tuples or numbers.")
     compare = operator.gt if function is max else operator.lt
     best, highest = items[0], keys[0]
     for item, k in zip(items[1:], keys[1:]):
@@ -368,7 +368,7 @@ def chosen_by(reader: Reader, function, items, keys, node):
 def call_sorted(reader: Reader, function, args, words, node):
     if len(args) != 1 or set(words) - {"key", "reverse"}:
         fail(reader, LanguageError, "sorted: only key and reverse are understood", node,
-                  "Sort by a key: sorted(items, key=...).")
+             "Sort by a key: sorted(items, key=...).")
     key = words.get("key", Const(None))
     key = None if isinstance(key, Const) and key.value is None else key
     reverse = bool(known_value(reader, words["reverse"], "reverse of sorted", node)) if "reverse" in words else False

@@ -98,7 +98,7 @@ def must_be_unwritten(reader: Reader, reads, node):
     for frame, since, held in reads:
         if frame is None and any(not held.isdisjoint(changed) for changed in reader.memory.written[since:]):
             fail(reader, LanguageError, "an iterator is gone through after what its elements are made of has changed",
-                      node, "Make a list of it where it stands: list(...).")
+                 node, "Make a list of it where it stands: list(...).")
 
 
 def iterator(reader: Reader, items, *sources, late=None):
@@ -211,7 +211,7 @@ def as_it_was(reader: Reader, reads, node):
         if frame is not None and frame.env.get(name) is not held:
             name = name.strip()
             fail(reader, LanguageError, f"an iterator that reads {name} was made before {name} changed", node,
-                      "Make a list of it where it stands.")
+                 "Make a list of it where it stands.")
     must_be_unwritten(reader, reads, node)
 
 
@@ -270,7 +270,7 @@ def drained(reader: Reader, value, node):
     """What is left in an iterator, which is read once."""
     if value.keys == SPENT:
         fail(reader, LanguageError, "an iterator is read a second time, when nothing is left in it", node,
-                  "Make a list of it first.")
+             "Make a list of it first.")
     iterator_moves(reader, value, node)
     items, value.items, value.keys = value.items, [], SPENT
     return items

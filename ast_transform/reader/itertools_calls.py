@@ -118,7 +118,7 @@ def call_groupby(reader: Reader, function, args, words, node):
         else:
             groups.append((label, [item]))
     return iterator(reader, [Struct("tuple", [label, iterator(reader, items)]) for label, items in groups], values,
-                         late=key)
+                    late=key)
 
 
 def call_endless(reader: Reader, function, args, words, node):
@@ -150,7 +150,7 @@ def elements_at(reader: Reader, endless, node):
     if endless.loops is not STATELESS:
         if endless.loops is None or endless.loops != tuple(reader.loops.reading):
             fail(reader, LanguageError, "an iterator without an end is read from again, and goes on where it stopped",
-                      node, "Count in a variable: k = k + 1.")
+                 node, "Count in a variable: k = k + 1.")
         endless.loops = None
     return endless.at
 
@@ -234,7 +234,7 @@ def filter_keeps(reader: Reader, test, value, node):
     found = truth_value(reader, value if none else call_value(reader, test, [value], {}, node), node)
     if not isinstance(found, Const):
         fail(reader, LanguageError, "which elements are kept is known only when running", node,
-                  "Use np.where, or a loop with if.")
+             "Use np.where, or a loop with if.")
     return found.value
 
 

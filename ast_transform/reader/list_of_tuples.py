@@ -145,7 +145,7 @@ def rows_method(reader: Reader, rows, name, args, words, node):
         row = settle(reader, args[0])
         if not is_row(row):
             fail(reader, LanguageError, f"a list of tuples that holds {spelled_value(reader, row)}", node,
-                      "Make all its elements of one kind, or keep two lists.")
+                 "Make all its elements of one kind, or keep two lists.")
         one_form(reader, rows.form, row, node)
         for column, leaf in zip(rows.columns, leaves_of(row)):
             dispatch.grown_method(reader, column, "append", [leaf], {}, node)
@@ -162,7 +162,7 @@ def rows_method(reader: Reader, rows, name, args, words, node):
     if name == "copy" and not args:
         return copied_rows(reader, rows)
     fail(reader, LanguageError, f"the method {name} of a list whose length is known only when running", node,
-              "append, extend and pop() are understood.")
+         "append, extend and pop() are understood.")
 
 
 def copied_rows(reader: Reader, rows):
@@ -247,7 +247,7 @@ def written_at_places(reader: Reader, loop, c):
     shape = empty.args[0]
     rest = shape.items[1:] if isinstance(shape, Pack) else ()
     c.init = reader.build.apply(np.empty, Pack("tuple", (loop.count, *rest)) if rest else loop.count,
-                              hint=c.outer.hint, dtype=Const(np.dtype(c.outer.fact.dtype)))
+                                hint=c.outer.hint, dtype=Const(np.dtype(c.outer.fact.dtype)))
     c.inner.fact = c.next.fact = c.outer.fact
     step.value = Apply(put, (c.inner, loop.index, row))
 

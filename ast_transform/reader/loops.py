@@ -230,7 +230,7 @@ def still_shown(reader: Reader, walk, node):
     """What a loop walks over is known in each pass."""
     if any(isinstance(s, Conflict) for s in walk.held):
         fail(reader, LanguageError, "this may be a view or a copy of an array that the loop changes",
-                  getattr(node, "iter", node), "Loop over a copy: .copy().")
+             getattr(node, "iter", node), "Loop over a copy: .copy().")
 
 
 def certain_passes(reader: Reader, walk):
@@ -365,7 +365,7 @@ def written_out_passes(reader: Reader, walk, node):
             still_shown(reader, walk, node)
             place = Const(k)
             values_now = [entry_of_range(s.args, place, reader.build.apply, Const) if _is_range(s)
-                           else reader.build.item(s, place, h) for (h, _, _), s in zip(walk.items, walk.held)]
+                          else reader.build.item(s, place, h) for (h, _, _), s in zip(walk.items, walk.held)]
             assign(reader, node.target, walk.at(place, values_now))
 
         yield number, enter
@@ -621,7 +621,7 @@ def read_until_stable(
             continue
         if outcome is RAISED:
             fail(reader, LanguageError, "every pass of this loop raises", node,
-                      "Raise under a condition, or before the loop.")
+                 "Raise under a condition, or before the loop.")
         entered = next(env for f, env in start if f is frame)
         alone = [n for n in shared if is_array(entered[n]) and frame.env.get(n) is not entered[n]
                  and base_path(reader, entered[n])[0] not in reading.stores]
@@ -680,14 +680,14 @@ def read_until_stable(
             writes_storages(reader, reading.written, node)
             if head is not None and isinstance(head[1], Const):
                 fail(reader, LanguageError, "the test of this loop never changes", test,
-                          "Put the condition that ends it there.")
+                     "Put the condition that ends it there.")
             same_precision(reader, slots, next(env for f, env in start if f is frame), new, body)
             break
         known = {**known, **new}
     else:
         raise NotALoop("the kinds of what the loop carries do not come to rest")
     made = close_carries(reader, frame, names, slots, inner, start, body, head, new, kept, runs, since,
-                       (holders, held, inside, reading.lost_items), reading.shared, dead, certain, some)
+                         (holders, held, inside, reading.lost_items), reading.shared, dead, certain, some)
     for place, name in reading.lost:
         place.env[name] = Conflict("an array that the loop may have changed, or not", COPIED_FIRST, True)
     reader.loops.written_in_loop = {root: frame.env.pop(hidden) for root, hidden in reading.stores.items()}, slots
@@ -724,7 +724,7 @@ def all_carried(reader: Reader, start, names, slots, reading, node):
             base = base_path(reader, before)[0]
             if base not in carried and base_path(reader, value)[0] is not base:
                 fail(reader, LanguageError, f"the loop writes into {before.hint}, which it may show by another name",
-                          node, "Copy the array first: .copy().")
+                     node, "Copy the array first: .copy().")
 
 
 def place_loop(reader: Reader, loop):
@@ -788,7 +788,7 @@ def left_as_view(reader: Reader, frame, n, base, path, ends, inside, indices, ca
             carries.append(Carry(v.like(), UNDEFINED, v, indices[v]))
     frame.env[n] = held = Conflict("set inside a loop only", SET_BEFORE)
     reader.views.views_after.append((frame.env, n, held, [(substituted(made, indices), v) for made, v in path],
-                             ends.get(base, base)))
+                                     ends.get(base, base)))
 
 
 def keeps_value(reader: Reader, n, value, kept, reading):

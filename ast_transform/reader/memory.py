@@ -212,31 +212,31 @@ def can_write(reader: Reader, holder, node):
         fail(reader, LanguageError, OF_OBJECTS, node, "Use a list.")
     if base in reader.lists.chosen_rows:
         fail(reader, LanguageError, "writing into an element of a list that is chosen when running", node,
-                  "Stack the elements first: rows = np.stack(items); rows[k] = ...")
+             "Stack the elements first: rows = np.stack(items); rows[k] = ...")
     if not isinstance(base.fact, Array) or any(isinstance(t.fact, Sequence) for t in may_be_in(reader, holder)):
         if not reader.containers.apart:
             raise NeedsParts
         fail(reader, LanguageError, "writing into an array inside a container that is an argument is not "
-                  "differentiated yet", node, "Copy the array first: x = items[0].copy().")
+             "differentiated yet", node, "Copy the array first: x = items[0].copy().")
     if isinstance(base.fact, Listed):
         fail(reader, LanguageError, "writing into an array that a list of unknown length holds", node,
-                  "Put a new array into another list, or write into an array of them all: np.array(items).")
+             "Put a new array into another list, or write into an array of them all: np.array(items).")
     locked = locked_by(reader, base)
     if locked is not None:
         not_let(reader, locked, node)
     if not of_one_dtype(reader, base):
         fail(reader, ShapeError, f"{base.hint} holds whole numbers on one path and {base.fact.dtype} on another: "
-                  "what is written may be cut off", node, "Create it with the dtype that holds both.")
+             "what is written may be cut off", node, "Create it with the dtype that holds both.")
     writes_storages(reader, storages(reader, base), node)
     if not base.fact.dims:
         fail(reader, LanguageError, f"writing into {base.hint}, which is a number or an array without axes", node,
-                  "Give the array an axis of length one.")
+             "Give the array an axis of length one.")
     for loop in reader.loops.reading:
         if base in loop.entry:
             raise NeedsStore(loop, base)
         if base in loop.stores:
             fail(reader, LanguageError, f"{base.hint} is written as it was before the loop, which changes it", node,
-                      "Index the array itself.")
+                 "Index the array itself.")
     for loop in reader.loops.reading:
         loop.written |= storages(reader, base)
 
@@ -247,7 +247,7 @@ def writes_storages(reader: Reader, written, node):
     for outside, _ in reader.environment.captured.values():
         if written & storages(reader, outside):
             fail(reader, LanguageError, f"{outside.hint} is an array from outside the function: writing into it "
-                      "cannot be undone in the backward sweep", node, "Pass it as an argument, or copy it.")
+                 "cannot be undone in the backward sweep", node, "Pass it as an argument, or copy it.")
     if written & reader.memory.entry_tokens:
         reader.memory.writes_arguments = True
 
@@ -379,13 +379,13 @@ def _set(place, key, value):
 def refuse_write(reader: Reader, target, holder=None):
     if isinstance(holder, Grown):
         fail(reader, LanguageError, "writing into a list whose length is known only when running", target,
-                  "Make an array of it first: items = np.array(items).")
+             "Make an array of it first: items = np.array(items).")
     if isinstance(target, gast.Subscript):
         fail(reader, LanguageError, "only an array, a list or a dictionary is written into", target,
-                  "Make a list of it: list(values).")
+             "Make a list of it: list(values).")
     if isinstance(target, gast.Attribute):
         fail(reader, LanguageError, "writing an attribute is not differentiated yet", target,
-                  "Keep the value in a variable.")
+             "Keep the value in a variable.")
     fail(reader, LanguageError, "this assignment is not in the accepted language", target)
 
 

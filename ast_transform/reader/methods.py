@@ -152,7 +152,7 @@ def method_of_value(reader: Reader, value, name, args, words, node):
     if name == "to_device" and [getattr(settle(reader, a), "value", None) for a in args] == ["cpu"]:
         return value
     fail(reader, LanguageError, f"the method {name} is not differentiated", node,
-              "Index the array." if name == "item" else "Use a function of NumPy.")
+         "Index the array." if name == "item" else "Use a function of NumPy.")
 
 
 def scalar_of(reader: Reader, value, node):
@@ -174,7 +174,7 @@ def converted(reader: Reader, value, dtype, node, shares=False):
             value = array_of(reader, value, node)
         else:
             fail(reader, LanguageError, f"{spelled_value(reader, value)} is not converted to {np.dtype(dtype)}", node,
-                      "Give a number or an array.")
+                 "Give a number or an array.")
     fact = fact_of(value)
     if same_dtype(fact.dtype, dtype) and not (reader.kinds.dtypes_by_path and isinstance(value, Var)):
         return value
@@ -211,7 +211,7 @@ def call_len(reader: Reader, function, args, words, node):
         quoted = Quoted(gast.parse("len(text)", mode="eval").body, ("text",), None)
         return reader.build.let("n", Apply(quoted, (value,)), Array(int, (), unknown("?len")))
     fail(reader, LanguageError, f"{spelled_value(reader, value)} has no length", node,
-              "" if isinstance(value, Var) else "Make a list of it first.")
+         "" if isinstance(value, Var) else "Make a list of it first.")
 
 
 def call_range(reader: Reader, function, args, words, node):
@@ -391,7 +391,7 @@ def isinstance_of_value(reader: Reader, function, args, words, node):
         if len(answers) == 1:
             return Const(answers.pop())
     fail(reader, LanguageError, f"isinstance of {spelled_value(reader, value)} is not known when transforming", node,
-              "Test the types of arguments, and of literals.")
+         "Test the types of arguments, and of literals.")
 
 
 def asked_of_types(reader: Reader, value, answer, node):
@@ -404,7 +404,7 @@ def asked_of_types(reader: Reader, value, answer, node):
     answers = list(map(answer, classes))
     if any(a is not answers[0] for a in answers):
         fail(reader, LanguageError, f"{spelled_value(reader, value)} may be a number, or an array without axes",
-                  node, "Ask for np.ndim(x), or make a number of it: x[()].")
+             node, "Ask for np.ndim(x), or make a number of it: x[()].")
     return Const(answers[0])
 
 
@@ -428,7 +428,7 @@ def call_getattr(reader: Reader, function, args, words, node):
         if isinstance(value, (Struct, Grown)):
             return Const(has_attribute(reader, value, name))
         fail(reader, LanguageError, f"hasattr of {spelled_value(reader, value)} is not known when transforming", node,
-                  "Test the attributes of objects and of arrays.")
+             "Test the attributes of objects and of arrays.")
     if len(args) > 2 and (isinstance(value, (Struct, Grown)) and not has_attribute(reader, value, name) or
                           isinstance(value, Const) and not has_now(reader, value.value, name)):
         return args[2]
@@ -450,7 +450,7 @@ def call_setattr(reader: Reader, function, args, words, node):
         put_attribute(changing(reader, settle(reader, holder), node), name, value)
         return Const(None)
     assign_attribute(reader, gast.copy_location(gast.Attribute(None, name, gast.Store()), node), value,
-                          settle(reader, holder))
+                     settle(reader, holder))
     return Const(None)
 
 
@@ -463,7 +463,7 @@ def call_ndarray(reader: Reader, function, args, words, node):
     given = {**dict(zip(("shape", "dtype"), args)), **words}
     if len(args) > 2 or set(given) - {"shape", "dtype", "order"}:
         fail(reader, RuleError, "np.ndarray: shape, dtype and order are understood", node,
-                  "Make the array outside, and pass it as an argument.")
+             "Make the array outside, and pass it as an argument.")
     return dispatch.rule_call(reader, np.empty, [], given, node)
 
 
@@ -495,7 +495,7 @@ def call_array(reader: Reader, function, args, words, node):
     if words or len(args) > 2 or options.get("order") not in (None, "K", "A") and not copied or \
             "ndmin" in options and function is not np.array:
         fail(reader, RuleError, f"np.{function.__name__}: these arguments are not understood", node,
-                  "Its dtype and copy= are, and of np.array also ndmin= and order=.")
+             "Its dtype and copy= are, and of np.array also ndmin= and order=.")
     value = (
         settle(reader, args[0])
         if not isinstance(args[0], (RangeValue, Walk))
@@ -512,7 +512,7 @@ def call_array(reader: Reader, function, args, words, node):
             fail(reader, LanguageError, "the array of x.flat may be a view or a copy", node, "Write x.ravel().")
     else:
         fail(reader, LanguageError, f"an array of {spelled_value(reader, value)} is not differentiated", node,
-                  "Make it of numbers, arrays or lists of them.")
+             "Make it of numbers, arrays or lists of them.")
     if dtype is not None and not (isinstance(dtype, Const) and dtype.value is None):
         value = converted(
             reader, value, np.dtype(known_value(reader, dtype, "the dtype of an array", node)), node, not copied
@@ -531,7 +531,7 @@ def array_of(reader: Reader, value, node):
     items = [array_of_grown(reader, i) if isinstance(i, Grown) else settle(reader, i) for i in value.items]
     if value.kind not in ("list", "tuple"):
         fail(reader, LanguageError, f"an array of {spelled_value(reader, value)} is not differentiated", node,
-                  "Make it of a list: list(d.values()), or of the attributes.")
+             "Make it of a list: list(d.values()), or of the attributes.")
     if _literal(value):
         literal = pack(reader, value)
         array = np.array(_python_list(value))
@@ -543,7 +543,7 @@ def array_of(reader: Reader, value, node):
     for i in items:
         if not isinstance(fact_of(i), Array):
             fail(reader, LanguageError, f"an array that holds {spelled_value(reader, i)} is not differentiated", node,
-                      "Use a list.")
+                 "Use a list.")
     if any(fact_of(i).rank for i in items):
         stacked = dispatch.rule_call(reader, np.stack, [Struct("list", items)], {}, node)
         reader.views.layouts[stacked] = True
@@ -623,7 +623,7 @@ def call_type(reader: Reader, function, args, words, node):
         return Const(class_of(reader, value))
     if not isinstance(fact_of(value), Array):
         fail(reader, LanguageError, f"the type of {spelled_value(reader, value)} is not known when transforming", node,
-                  "Test the types of arguments, and of literals.")
+             "Test the types of arguments, and of literals.")
     return asked_of_types(reader, value, lambda cls: cls, node)
 
 
@@ -650,13 +650,13 @@ def method_astype(reader: Reader, value, args, words, node):
     given = {**dict(zip(("dtype", "order", "casting", "subok", "copy"), args)), **words}
     if len(args) > 5 or "dtype" not in given or set(given) - {"dtype", "order", "casting", "subok", "copy"}:
         fail(reader, RuleError, "astype: only (dtype, order, casting, subok, copy) are understood", node,
-                  "Leave the others out.")
+             "Leave the others out.")
     dtype = tried(reader, np.dtype, known_value(reader, given.pop("dtype"), "the dtype of astype", node), node=node)
     options = {k: known_value(reader, v, f"{k} of astype", node) for k, v in given.items()}
     casting = options.get("casting", "unsafe")
     if not tried(reader, np.can_cast, np.dtype(fact_of(value).dtype), dtype, casting, node=node):
         fail(reader, RuleError, f"astype: {np.dtype(fact_of(value).dtype)} is not cast to {dtype} by the rule "
-                  f"{casting!r}", node, "NumPy refuses it as well.", TypeError)
+             f"{casting!r}", node, "NumPy refuses it as well.", TypeError)
     shares = options.get("copy", True) in (False, None)
     made = converted(reader, value, dtype, node, shares)
     if shares:
@@ -691,7 +691,7 @@ def method_view(reader: Reader, value, args, words, node):
             isinstance(known, (np.dtype, type, str)) and not (isinstance(known, type) and issubclass(
                 known, np.ndarray)) and np.dtype(known) == value.fact.dtype):
         fail(reader, RuleError, "view: bits that are read as another dtype have no derivative", node,
-                  "Convert the numbers: x.astype(dtype).")
+             "Convert the numbers: x.astype(dtype).")
     return value                    # it shows the same entries
 
 

@@ -60,10 +60,10 @@ def call_collective(reader: Reader, function, args, words, node):
         if n not in reader.context.axes:
             have = ", ".join(map(repr, reader.context.axes)) or "none"
             fail(reader, LanguageError, f"{function.__name__}: no axis is named {n!r} here (bound: {have})", node,
-                      f"Call the function through gs.vmap(..., axis_name={n!r}).")
+                 f"Call the function through gs.vmap(..., axis_name={n!r}).")
     if function in SENDING and len(names) != 1:
         fail(reader, LanguageError, f"{function.__name__} is along one axis, not {len(names)}", node,
-                  "Name one axis.")
+             "Name one axis.")
     if function in ABOUT:
         return of_axis(reader, function, names)
     x = given.pop("x")
@@ -77,7 +77,7 @@ def call_collective(reader: Reader, function, args, words, node):
 def call_half(reader: Reader, function, args, words, node):
     whole = function.__name__.partition("_")[0]
     fail(reader, LanguageError, f"{function.__name__} is what emitted code says for a sum that travels", node,
-              f"Call gs.lax.{whole}: where there is work beside it, it is taken apart.")
+         f"Call gs.lax.{whole}: where there is work beside it, it is taken apart.")
 
 
 def of_axis(reader: Reader, function, names):
@@ -175,8 +175,8 @@ def fact_over(reader: Reader, function, fact, n, options, node):
         return Array(np.dtype(dtype), tuple(dims))
     if not unify(dims[axis], n):
         fail(reader, ShapeError, f"{function.__name__}: axis {axis} of {spell(fact)} has length {dims[axis].size}, "
-                  f"and there are {n.size} examples", node,
-                  "Give an axis as long as there are examples, or tiled=True.")
+             f"and there are {n.size} examples", node,
+             "Give an axis as long as there are examples, or tiled=True.")
     del dims[axis]
     if function is named.all_to_all:
         dims.insert(axis_in(reader, options, "concat_axis", len(dims) + 1, function, fact, node), n)
@@ -187,7 +187,7 @@ def axis_in(reader: Reader, options, name, rank, function, fact, node):
     axis = options[name]
     if not isinstance(axis, int) or isinstance(axis, bool) or not -rank <= axis < rank:
         fail(reader, ShapeError, f"{function.__name__}: {name} is {axis!r}, and x is {spell(fact)}", node,
-                  f"Give an axis from {-rank} to {rank - 1}." if rank else "Give an array.")
+             f"Give an axis from {-rank} to {rank - 1}." if rank else "Give an array.")
     options[name] = axis % rank
     return axis % rank
 
@@ -206,8 +206,8 @@ def check_pairs(reader: Reader, function, n, perm, node):
                                                  for k in e) for e in ends)
     if not good:
         fail(reader, LanguageError, f"{function.__name__}: perm is {perm}, and there are {n.size} examples", node,
-                  "Name each example once." if function is named.pshuffle else
-                  "Give pairs (from, to), with no example twice on a side.")
+             "Name each example once." if function is named.pshuffle else
+             "Give pairs (from, to), with no example twice on a side.")
 
 
 SPECIAL.update({

@@ -57,7 +57,7 @@ def read_name(reader: Reader, name, node=None):
             return value
         if name in set_by(reader, frame.source):
             fail(reader, LanguageError, f"{name} is read before it has a value", node,
-                      "Python looks no further for a name that the function sets somewhere.")
+                 "Python looks no further for a name that the function sets somewhere.")
         frame = frame.outer
     try:
         value = reader.environment.frame.source.scope.lookup(name)
@@ -83,7 +83,7 @@ def lift(reader: Reader, value, name):
         return Const(value)
     if any(value is outer for outer in reader.environment.lifting):
         fail(reader, LanguageError, f"{name} is from outside the function, and holds itself", None,
-                  "Use a list without it.")
+             "Use a list without it.")
     if isinstance(value, (list, tuple, dict)):
         reader.environment.lifting.append(value)
         try:
@@ -98,7 +98,7 @@ def lifted_container(reader: Reader, value, name):
         reader.outer.lists_read.add(id(value))
         if any(value is owner for owner, *_ in reader.outer.appended):
             fail(reader, LanguageError, f"{name} is from outside the function, which appends to it and reads it", None,
-                      "Give it to the function as an argument, or return what is to be appended.")
+                 "Give it to the function as an argument, or return what is to be appended.")
         return lifted(reader,
             Struct(type(value).__name__, [lift(reader, v, f"{name}_{k}") for k, v in enumerate(value)], whole=None)
         )

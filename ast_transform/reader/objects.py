@@ -140,7 +140,7 @@ def plain_class(reader: Reader, cls, node, of=object):
         if hidden or not base.__flags__ & (1 << 9) or base.__module__ == "builtins":
             why = f"define {hidden[0]}" if hidden else "are not written in Python"
             fail(reader, LanguageError, f"objects of class {cls.__name__} are not differentiated: its classes {why}",
-                      node, "Named tuples, dataclasses and plain classes are; so are dictionaries.")
+                 node, "Named tuples, dataclasses and plain classes are; so are dictionaries.")
 
 
 def fill_fields(reader: Reader, made, cls, args, words, node):
@@ -197,7 +197,7 @@ def gone_through(reader: Reader, value, node):
     method = dunder(reader, value, "__iter__")
     if method is None:
         fail(reader, LanguageError, f"{spelled_value(reader, value)} has no __iter__ to go through", node,
-                  "Go through one of its attributes.")
+             "Go through one of its attributes.")
     found = settle(reader, dispatch.call_known(reader, method, [value], {}, node))
     return found if found is not value else fail(reader,
         LanguageError, f"{spelled_value(reader, value)} is an iterator, which is not understood", node, "Use a list.")
@@ -252,13 +252,13 @@ def copied_object(reader: Reader, value, deep, memo, node):
     if isinstance(value, Grown):
         if deep and value.element.dims:
             fail(reader, LanguageError, "a deep copy of a list of arrays whose length is known only when running",
-                      node, "Make an array of it: np.array(items).")
+                 node, "Make an array of it: np.array(items).")
         return copied_list(reader, value)
     if isinstance(value, (Var, Const)):
         return value
     if not isinstance(value, Struct) or value.kind == "iterator":
         fail(reader, LanguageError, f"a copy of {spelled_value(reader, value)} is not understood", node,
-                  "Make a list of it first: list(values).")
+             "Make a list of it first: list(values).")
     if id(value) not in memo:
         made = memo[id(value)] = Struct(value.kind, value.items, value.keys, value.cls)
         if deep:
@@ -282,7 +282,7 @@ def of_class(reader: Reader, value, cls, classes, name, node):
     found = None if owner is None else vars(owner)[name]
     if found is None:
         fail(reader, LanguageError, f"{cls.__name__!r} object has no attribute {name!r}".replace("'", ""), node,
-                  python=AttributeError)
+             python=AttributeError)
     stays_of_class(reader, cls if classes is cls.__mro__ else owner, name)
     if isinstance(found, property):
         return dispatch.call_known(reader, found.fget, [value], {}, node)
@@ -304,7 +304,7 @@ def of_class(reader: Reader, value, cls, classes, name, node):
         return Bound(Const(found), [value], {})
     if hasattr(type(found), "__get__"):
         fail(reader, LanguageError, f"the descriptor {name} of {cls.__name__} is not understood", node,
-                  "Use a property or a method.")
+             "Use a property or a method.")
     return lift(reader, found, name)
 
 
@@ -379,20 +379,20 @@ def assign_attribute(reader: Reader, target, value, holder=None):
         refuse_write(reader, target)
     if target.attr in ("__class__", "__dict__"):
         fail(reader, LanguageError, f"setting {target.attr} of an object is not understood", target,
-                  "Make a new object of the other class.")
+             "Make a new object of the other class.")
     found = inspect.getattr_static(holder.cls, target.attr, None)
     if isinstance(found, property):
         if found.fset is None:
             fail(reader, LanguageError, f"the property {target.attr} of {holder.cls.__name__} cannot be set", target,
-                      python=AttributeError)
+                 python=AttributeError)
         dispatch.call_known(reader, found.fset, [holder, value], {}, target)
         return
     if hasattr(type(found), "__set__") and not isinstance(found, types.MemberDescriptorType):
         fail(reader, LanguageError, f"the descriptor {target.attr} of {holder.cls.__name__} is not understood", target,
-                  "Use a property.")
+             "Use a property.")
     if getattr(holder.cls, "__dataclass_params__", None) and holder.cls.__dataclass_params__.frozen:
         fail(reader, LanguageError, f"{holder.cls.__name__} is a frozen dataclass", target,
-                  "Use dataclasses.replace.")
+             "Use dataclasses.replace.")
     put_attribute(changing(reader, holder, target), target.attr, value)
 
 
@@ -427,7 +427,7 @@ def by_class(reader: Reader, function, left, right, node):
         return None
     if isinstance(left, Var) and isinstance(left.fact, Array) and not left.fact.weak:
         fail(reader, LanguageError, f"a NumPy number or array {name.strip('_')} an object goes element by element",
-                  node, "Put the object first.")
+             node, "Put the object first.")
     return dispatch.call_known(reader, method, [right, left], {}, node)
 
 

@@ -74,13 +74,13 @@ def as_operand(reader: Reader, value):
         return pack(reader, value)
     if isinstance(value, Rows):
         fail(reader, LanguageError, "a list of tuples whose length is known only when running is no value here", None,
-                  "Take it apart first: a, b = zip(*rows); or keep several lists.")
+             "Take it apart first: a, b = zip(*rows); or keep several lists.")
     if isinstance(value, Grown):
         fail(reader, LanguageError, "a list whose length is known only when running is no value here", None,
-                  "Make an array of it: np.array(items).")
+             "Make an array of it: np.array(items).")
     if isinstance(value, (FunctionValue, Method, Bound, RangeValue, Walk)):
         fail(reader, LanguageError, f"{spelled_value(reader, value)} is not a value here", None,
-                  "Call it, or make a list of it.")
+             "Call it, or make a list of it.")
     return Const(value)
 
 
@@ -89,10 +89,10 @@ def must_be_plain(reader: Reader, value, node):
     if isinstance(value, Struct):
         if value.kind == "object":
             fail(reader, LanguageError, f"an object of class {value.cls.__name__} is no value that can be returned or "
-                      "handed on", node, "Use its attributes; named tuples and dataclasses can be returned.")
+                 "handed on", node, "Use its attributes; named tuples and dataclasses can be returned.")
         if value.kind == "iterator" or value.kind != "record" and value.cls is not None:
             fail(reader, LanguageError, f"{spelled_value(reader, value)} is not a value here", node,
-                      "Make a list or a dict of it.")
+                 "Make a list or a dict of it.")
         for item in value.items:
             must_be_plain(reader, item, node)
 
@@ -150,7 +150,7 @@ def python_value(reader: Reader, value, node):
         error.variable = value
         raise error
     fail(reader, LanguageError, f"{spelled_value(reader, value)} is no value that is known when transforming", node,
-              "Use a literal, or an operation on arrays.")
+         "Use a literal, or an operation on arrays.")
 
 
 def entry_from_outside(reader: Reader, value):

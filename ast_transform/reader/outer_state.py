@@ -134,10 +134,10 @@ def appends_outside(reader: Reader, call):
         return False
     if id(owner) in reader.outer.lists_read:
         fail(reader, LanguageError, f"{name} is from outside the function, which reads it and appends to it", call,
-                  "Give it to the function as an argument, or return what is to be appended.")
+             "Give it to the function as an argument, or return what is to be appended.")
     if reader.build.block is not reader.outer.root:
         fail(reader, LanguageError, f"{name} is from outside the function, and how often it is appended to is not "
-                  "certain", call, "Append where the function ends, or return what is to be appended.")
+             "certain", call, "Append where the function ends, or return what is to be appended.")
     value = settle(reader, dispatch.evaluate(reader, call.args[0]))
     if not isinstance(fact_of(value) if isinstance(value, (Var, Const)) else None, Array):
         fail(
@@ -173,7 +173,7 @@ def add_outside(reader: Reader, owner, name, value, origin):
     call = gast.Call(gast.Attribute(gast.Name(name, gast.Load(), None, None), "append", gast.Load()),
                      [gast.Name("value ", gast.Load(), None, None)], [])
     reader.build.block.append(Effect(Apply(Quoted(gast.Expr(call), ("value ",), {name: owner}.__getitem__),
-                                         (value,)), origin, SIDE_EFFECT))
+                                           (value,)), origin, SIDE_EFFECT))
 
 
 def write_back(reader: Reader, value, name, item):
@@ -181,7 +181,7 @@ def write_back(reader: Reader, value, name, item):
     at = gast.Attribute(gast.Name(owner, gast.Load(), None, None), name, gast.Store())
     tree = gast.Assign([at], gast.Name("value ", gast.Load(), None, None), None)
     reader.build.block.append(Effect(Apply(Quoted(tree, ("value ",), {owner: value}.__getitem__), (item,)),
-                                   reader.environment.returned_at or reader.build.origin, SIDE_EFFECT))
+                                     reader.environment.returned_at or reader.build.origin, SIDE_EFFECT))
 
 
 def stateful_attribute(reader: Reader, value):

@@ -62,7 +62,7 @@ def fits_match_or(reader: Reader, value, pattern, node):
     for other in pattern.patterns:
         if not isinstance(found, Const) and any(getattr(p, "name", None) for p in gast.walk(pattern)):
             fail(reader, LanguageError, "a pattern of several, of which each names what it takes, where it is known "
-                      "only when running which one fits", node, "Write a case for each.")
+                 "only when running which one fits", node, "Write a case for each.")
         found = logical_or(reader, found, lambda p=other: matches(reader, value, p, node), node)
     return found
 
@@ -87,7 +87,7 @@ def all_fit(reader: Reader, pairs, node):
 def fits_match_sequence(reader: Reader, value, pattern, node):
     if isinstance(value, (Grown, Rows)):
         fail(reader, LanguageError, "a pattern for a list whose length is known only when running", node,
-                  "Test len(items), and read its elements.")
+             "Test len(items), and read its elements.")
     if not isinstance(value, Struct) or value.kind == "dict" or \
             value.kind == "record" and not issubclass(value.cls, tuple):
         return Const(False)
@@ -127,5 +127,5 @@ def fits_match_class(reader: Reader, value, pattern, node):
         (read_attribute(reader, value, n, node), p) for n, p in zip(names, [*pattern.patterns, *pattern.kwd_patterns])]
     if not itself and len(names) < len(pattern.patterns) + len(pattern.kwd_patterns):
         fail(reader, LanguageError, f"{cls.__name__} has too few __match_args__ for this pattern", node,
-                  f"Name the attributes: {cls.__name__}(name=...).")
+             f"Name the attributes: {cls.__name__}(name=...).")
     return all_fit(reader, pairs, node)

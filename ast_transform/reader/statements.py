@@ -113,7 +113,7 @@ def execute_raise(reader: Reader, node):
         if reader.context.handled:
             raised_now(reader, reader.context.handled[-1], node)
         fail(reader, LanguageError, "raise without an exception, where it is not known what is handled", node,
-                  "Name it: raise ValueError(...).")
+             "Name it: raise ValueError(...).")
     told(reader, node)
     return RAISED
 

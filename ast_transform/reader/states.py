@@ -189,3 +189,7 @@ class Reader:
         self.containers, self.lists = Containers(), Lists()
         self.loops, self.kinds = Loops(), Kinds()
         self.outer, self.draws = Outer(), Draws()
+
+    def reads_with(self, other: "Reader") -> None:
+        """Read a helper for another reader: what this one finds out about the user's module is the other's, too."""
+        self.environment.guards, self.environment.functions = other.environment.guards, other.environment.functions

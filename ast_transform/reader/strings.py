@@ -50,7 +50,7 @@ def text_now(reader: Reader, node):
         reader.build.block[:] = held
         if reader.memory.writes != writes:
             fail(reader, LanguageError, "a text that is made when running changes a container", node,
-                      "Change it in a statement of its own.")
+                 "Change it in a statement of its own.")
         return None
 
 

@@ -22,7 +22,7 @@ def call_einsum(reader: Reader, function, args, words, node):
     optimize = words.get("optimize")
     if not args or len(words) > (optimize is not None):
         fail(reader, RuleError, "np.einsum: only subscripts, operands and optimize are understood", node,
-                  "Leave the others out.")
+             "Leave the others out.")
     words = {} if optimize is None else {"optimize": without_path(reader, optimize, node)}
     first = settle(reader, args[0])
     if isinstance(first, Struct) or isinstance(fact_of(first), Array):
@@ -90,7 +90,7 @@ def part_in_brackets(reader: Reader, which, value, node):
         return range_in_brackets(reader, value, node)
     if not isinstance(fact_of(value), Array):
         fail(reader, RuleError, f"{spelled_brackets(which)} takes numbers, arrays and ranges", node,
-                  "Write np.concatenate([a, np.arange(n)]).")
+             "Write np.concatenate([a, np.arange(n)]).")
     return value
 
 

@@ -119,7 +119,7 @@ def call_ufunc(reader: Reader, ufunc, args, words, node):
     mask = settle(reader, words.pop("where", Const(True)))
     if not (isinstance(mask, Const) and mask.value is True):
         fail(reader, RuleError, f"{label} with where= and without out= leaves the other entries unset", node,
-                  f"Write np.where(mask, {label}(...), 0), or give out=.")
+             f"Write np.where(mask, {label}(...), 0), or give out=.")
     dtype = known_value(reader, words.pop("dtype", Const(None)), f"the dtype of {label}", node)
     if dtype is None:
         return dispatch.call_known(reader, ufunc, args, words, node)
@@ -128,12 +128,12 @@ def call_ufunc(reader: Reader, ufunc, args, words, node):
         fact = fact_of(dispatch.array_of(reader, value, node) if isinstance(value, Struct) else value)
         if isinstance(fact, Array) and not np.can_cast(np.dtype(fact.dtype), dtype, "same_kind"):
             fail(reader, ShapeError, f"{label}: {spelled_value(reader, value)} is not converted to {dtype}", node,
-                      "NumPy refuses it as well; convert it with astype.")
+                 "NumPy refuses it as well; convert it with astype.")
         operands.append(dispatch.converted(reader, value, dtype, node))
     value = as_operand(reader, settle(reader, dispatch.call_known(reader, ufunc, operands, words, node)))
     if not same_dtype(np.dtype(fact_of(value).dtype), dtype):
         fail(reader, RuleError, f"{label} with dtype={dtype} gives {np.dtype(fact_of(value).dtype)}", node,
-                  "Leave dtype= out, and convert the result with astype.")
+             "Leave dtype= out, and convert the result with astype.")
     return value
 
 

@@ -70,21 +70,21 @@ def of_vectorize(reader: Reader, made, args, words, node):
     """An np.vectorize object from outside."""
     plain_vectorize(reader, {"excluded": made.excluded, "signature": made.signature}, node)
     return call_vectorized(reader, vectorized, [lift(reader, made.pyfunc, "pyfunc"), Const(made.otypes), *args], words,
-                                node)
+                           node)
 
 
 def plain_vectorize(reader: Reader, options, node):
     for name in ("signature", "excluded"):
         if options.get(name):
             fail(reader, RuleError, f"np.vectorize with {name}= is not differentiated", node,
-                      "Write the loop over the entries.")
+                 "Write the loop over the entries.")
 
 
 def call_vectorized(reader: Reader, function, args, words, node):
     each, otypes, *args = args
     if words or not args:
         fail(reader, RuleError, "np.vectorize: a vectorized function takes arrays by position", node,
-                  "Leave the names of the arguments out.")
+             "Leave the names of the arguments out.")
     args = [
         array_of(reader, a, node) if isinstance(a, Struct) else as_operand(reader, a)
         for a in map(partial(settle, reader), args)
@@ -116,10 +116,10 @@ def of_numbers(reader: Reader, function, args, words, node):
     each, label = function_of_numbers(function), function.__name__
     if each is None:
         fail(reader, RuleError, f"{label} is a generalized ufunc: what it writes into an argument is not followed",
-                  node, "Write its loops as a function under numba.njit that returns an array.")
+             node, "Write its loops as a function under numba.njit that returns an array.")
     if words or len(args) != function.nin:
         fail(reader, RuleError, f"{label}: of a numba.vectorize function only calls with its arrays are understood",
-                  node, "Leave out=, where= and dtype= out.")
+             node, "Leave out=, where= and dtype= out.")
     args = [
         array_of(reader, a, node) if isinstance(a, Struct) else as_operand(reader, a)
         for a in map(partial(settle, reader), args)
@@ -133,7 +133,7 @@ def of_numbers(reader: Reader, function, args, words, node):
     rank, lengths = fact_of(wide[0]).rank, [reader.build.length(wide[0], k) for k in range(fact_of(wide[0]).rank)]
     rows = iter([dispatch.rule_call(reader, np.ravel, [a], {}, node) if rank > 1 else a for a in wide])
     out = in_dtype(reader, reader.engine.entry_by_entry(reader, each, [next(rows) if is_array(a) else a for a in args]),
-                        dtype, node)
+                   dtype, node)
     return dispatch.rule_call(reader, np.reshape, [out, Struct("tuple", lengths)], {}, node) if rank > 1 else out
 
 
@@ -146,7 +146,7 @@ def by_loop(reader: Reader, function, args, node):
             return [in_dtype(reader, a, np.dtype(want), node) for a, want in zip(args, taken)], np.dtype(dtype)
     if function._frozen:
         fail(reader, RuleError, f"{function.__name__} has no loop for {' and '.join(map(str, given))}", node,
-                  "Add the signature to numba.vectorize, or leave all of them out.")
+             "Add the signature to numba.vectorize, or leave all of them out.")
     return args, None               # one is compiled for them
 
 
@@ -181,7 +181,7 @@ def dtype_of_entries(reader: Reader, each, otypes, args, node):
         reader.build.block = block
     if not isinstance(fact, Array) or fact.dims:
         fail(reader, RuleError, "np.vectorize of a function that does not give one number is not differentiated", node,
-                  "Write the loop over the entries.")
+             "Write the loop over the entries.")
     return np.dtype(fact.dtype)
 
 
@@ -198,7 +198,7 @@ def call_piecewise(reader: Reader, function, args, words, node):
     tests = [test_of_piece(reader, c, node) for c in conditions.items]
     if len(functions) not in (len(tests), len(tests) + 1):
         fail(reader, ShapeError, f"np.piecewise: {len(tests)} conditions and {len(functions)} functions", node,
-                  "Give as many, or one more for the rest.")
+             "Give as many, or one more for the rest.")
     scalar = not fact_of(x).dims
     if scalar:
         x = array_of(reader, Struct("list", [x]), node)
@@ -274,7 +274,7 @@ def call_block(reader: Reader, function, args, words, node):
         return isinstance(value, Grown) or isinstance(value, Struct) and any(map(grown, value.items))
     if args and grown(args[0]):
         fail(reader, RuleError, "np.block of a list whose length is known only when running is not differentiated",
-                  node, "Use np.concatenate.")
+             node, "Use np.concatenate.")
     return dispatch.rule_call(reader, np.block, args, words, node)
 
 
@@ -285,12 +285,12 @@ def call_places(reader: Reader, function, args, words, node):
 
 def call_objects(reader: Reader, function, args, words, node):
     fail(reader, RuleError, "np.frompyfunc gives arrays of objects, which are not differentiated", node,
-              "Use np.vectorize.")
+         "Use np.vectorize.")
 
 
 def call_text(reader: Reader, function, args, words, node):
     fail(reader, LanguageError, f"np.{function.__name__}: what an array holds is not known when transforming", node,
-              "Print with print.")
+         "Print with print.")
 
 
 SPECIAL.update({

@@ -161,7 +161,7 @@ def locked_by(reader: Reader, var):
 def not_let(reader: Reader, made, node):
     name = getattr(made.function, "__name__", "")
     fail(reader, LanguageError, f"np.{name} gives a view that NumPy does not let be written", node,
-              "Copy first: .copy(); or index the array itself.")
+         "Copy first: .copy(); or index the array itself.")
 
 
 def moved_back(reader: Reader, made, new, parent, node):
@@ -176,7 +176,7 @@ def moved_back(reader: Reader, made, new, parent, node):
             return place
     if not part and (memory not in (VIEW, CONTIGUOUS) or rule is None):
         fail(reader, LanguageError, f"writing through {name}, which shows a part of an array, is not differentiated",
-                  node, "Copy first: .copy(); or write into the array itself.")
+             node, "Copy first: .copy(); or write into the array itself.")
     given = {"y" if part else "dy": new, **rule.signature.bind(*made.args, **dict(made.kwargs)).arguments}
     if rule.signature.parameters[rule.active[0]].kind is inspect.Parameter.VAR_POSITIONAL:
         given["k"] = Const(0)       # the place of the operand among several

@@ -32,7 +32,7 @@ def execute_context(reader: Reader, node):
                 assign(reader, item.optional_vars, value)
         elif made is not warnings.catch_warnings or item.optional_vars is not None:
             fail(reader, LanguageError, "only np.errstate, warnings.catch_warnings and contextlib.nullcontext are "
-                      "understood after with", call, OUTSIDE)
+                 "understood after with", call, OUTSIDE)
 
 
 def quiet(reader: Reader, call, lines):
@@ -41,7 +41,7 @@ def quiet(reader: Reader, call, lines):
         mode = known_value(reader, dispatch.evaluate(reader, k.value), "the mode of np.errstate", k.value)
         if k.arg not in ("all", *ERRORS) or mode not in ("ignore", "raise", *REPORTS):
             fail(reader, LanguageError, "np.errstate: only 'ignore', 'raise' and what reports are understood", call,
-                      OUTSIDE)
+                 OUTSIDE)
         if mode == "ignore":
             reader.context.errstate[k.arg] = mode
         modes[k.arg] = mode
@@ -55,4 +55,4 @@ def quiet(reader: Reader, call, lines):
 def execute_outermost(reader: Reader, node):
     if reader.context.tries:
         fail(reader, LanguageError, "a try inside another, left by return, break or continue, whose handlers raise",
-                  node, "Set a name in it, and leave after it.")
+             node, "Set a name in it, and leave after it.")

@@ -1,6 +1,6 @@
 """What a record says of layout, cells, failures, dtypes and lengths against NumPy, for each sample of each record.
 
-The question is put as the passes put it: to made_rowwise and may_be_cell of reader/views.py, to may_raise, and to infer.
+The question is put as the passes put it: to made_rowwise and may_be_cell of reader/views.py, may_raise, and infer.
 """
 import copy
 import functools
