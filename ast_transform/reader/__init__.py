@@ -50,6 +50,7 @@ from gradscribe.ast_transform.reader import (  # noqa: F401
     iterators,
     itertools_calls,
     list_of_tuples,
+    loop_fixpoint,
     loops,
     memory,
     methods,

@@ -1,0 +1,638 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a loop carries: its body is read until the kinds of what it carries come to rest.
+
+This is the fixpoint iteration of an abstract interpreter.  A body comes in, as a tree; carries and the statements of
+the body come out.  What a reading needs and does not find joins what the loop carries, and the body is read again: a
+storage that is written into, a list that grows, a wider kind, a name that has no value yet.
+"""
+from functools import partial
+
+import gast
+
+from gradscribe.ast_transform.core.alias import viewed
+from gradscribe.ast_transform.core.form import (
+    TEMPORARY,
+    UNDEFINED,
+    USER,
+    Carry,
+    Const,
+    Var,
+    all_made,
+    all_reads,
+    operands,
+    replaced,
+    substituted,
+)
+from gradscribe.ast_transform.core.kinds import (
+    Afresh,
+    Array,
+    Mismatch,
+    Stack,
+    Symbol,
+    join,
+    settled,
+)
+from gradscribe.ast_transform.passes.check import Broken
+from gradscribe.ast_transform.passes.described import fact_of
+from gradscribe.ast_transform.reader.branches import RAISED, truth_value
+from gradscribe.ast_transform.reader.carries import (
+    NotALoop,
+    _loose,
+    _undefined,
+    after_struct,
+    as_floats,
+    at_rest,
+    changed_containers,
+    changed_items,
+    container_at,
+    containers_held,
+    enter_container,
+    entered_value,
+    has_alias,
+    is_steady,
+    kept_from_before,
+    leaf_of,
+    leave_container,
+    left_unset,
+    may_share,
+    meet_no_more,
+    not_kept,
+    operand_paths,
+    paired,
+    replaced_leaves,
+    same_precision,
+)
+from gradscribe.ast_transform.reader.choices import carried_with
+from gradscribe.ast_transform.reader.container_aliases import related_containers, restore, shares_no_more, snapshot
+from gradscribe.ast_transform.reader.dynamic_lists import grow, may_grow, uneven
+from gradscribe.ast_transform.reader.expressions import evaluate
+from gradscribe.ast_transform.reader.frames import fail
+from gradscribe.ast_transform.reader.list_of_tuples import lengths_after
+from gradscribe.ast_transform.reader.memory import (
+    Loop,
+    NeedsStore,
+    NotSetYet,
+    distinct_storages,
+    hand_over,
+    no_writes,
+    one_cell_of,
+    places_that_show,
+    storages,
+    writes_storages,
+)
+from gradscribe.ast_transform.reader.statements import read_block
+from gradscribe.ast_transform.reader.states import Reader
+from gradscribe.ast_transform.reader.targets import (
+    assigned,
+    assigned_plainly,
+    augmented,
+    loaded,
+    only_made_longer,
+)
+from gradscribe.ast_transform.reader.values import (
+    SET_BEFORE,
+    Conflict,
+    Grown,
+    Rows,
+    Struct,
+    Walk,
+    held_by,
+    variables_in,
+)
+from gradscribe.ast_transform.reader.views import (
+    COPIED_FIRST,
+    base_path,
+    is_array,
+    is_number,
+    may_be_cell,
+    same_view_again,
+)
+from gradscribe.ast_transform.source.diagnose import LanguageError, ShapeError
+from gradscribe.ast_transform.source.trees import nodes
+
+READINGS = 24           # kinds widen a few times at most, and each storage, list and name joins once
+
+
+class Carried:
+    """What a loop carries, as far as its readings have shown."""
+
+    def __init__(self, reader, node, targets, test, since):
+        frame = reader.environment.frame
+        live = getattr(node, "live", None)
+        self.node, self.frame, self.reading, self.since = node, frame, Loop(since), since
+        self.names = assigned(node.body) | targets          # what a pass sets
+        if test is not None:
+            self.names |= {n.target.id: None for n in nodes(test) if isinstance(n, gast.NamedExpr)}
+        self.dead = [n for n in self.names if live is not None and n.strip() == n and n not in live]
+        self.slots = {n: operand_paths(reader, n, frame.env[n]) for n in self.names  # by name: paths to what is carried
+                      if n in frame.env and not _undefined(frame.env[n]) and n not in self.dead}
+        self.kept = {}          # names that are first set in the loop and read in the next pass: their kinds
+        self.known = {}         # by name and path: the kind that a pass begins with
+        self.aliases = {}       # by name and path: the storages of others that it may be in
+        self.start, self.block = snapshot(reader), reader.build.block
+        self.read_outside = loaded(frame.source.tree) - loaded(node)        # names read beside the loop
+        self.in_place = {}      # names whose array others show: the array is carried, not the name
+        plain = assigned_plainly(node.body) | set(targets)
+        for n in augmented(node.body):
+            value = frame.env.get(n)
+            if n not in plain and isinstance(value, Var) and isinstance(value.fact, Array) and value.fact.dims and \
+                    has_alias(reader, value) or n not in plain and may_grow(value):
+                self.names.pop(n)
+                self.in_place[n] = self.slots.pop(n, None)
+        for n in only_made_longer(node.body) - set(self.dead) - set(targets):
+            if may_grow(frame.env.get(n)):
+                self.names.pop(n)
+                self.slots.pop(n, None)
+                self.reading.longer.add(n)
+
+    def set_first(self):
+        """The names that have no value when the first pass begins."""
+        return [n for n in self.names if n not in self.slots]
+
+    def entered(self):
+        """What the names of the frame hold when a pass begins."""
+        return next(env for f, env in self.start if f is self.frame)
+
+
+class Pass:
+    """One reading of a body."""
+
+    def __init__(self):
+        self.inner = {}         # by name: the variables that it begins with, by path
+        self.held = {}          # the same of items in containers
+        self.holders = {}       # the containers that it changes, by place
+        self.before = {}        # the containers that names hold when it begins
+        self.stores = {}        # hidden names of the storages that it writes into, by their variables
+        self.items = {}         # each item of a container that the loop carries, and what it is when the pass ends
+        self.facts = {}         # by name and path: the kind that covers before and after
+        self.head = None        # the statements of the test, and the test
+        self.body, self.outcome = [], None
+
+
+def read_until_stable(reader: Reader, node, enter, test, runs=False, since=None, certain=lambda: None,
+                      some=lambda: False):
+    """(carries, body, head) of a loop: its body is read until the kinds of what it carries come to rest.
+
+    certain: gives what each pass of a loop that certainly has one begins with, its index and items.
+    some: says whether there is a pass, which the version then holds to.
+    """
+    since = next(Symbol.births) if since is None else since
+    targets = assigned([node.target], True) if enter else {}        # each pass gives them another value
+    loop = Carried(reader, node, targets, test, since)
+    for _ in range(READINGS):
+        this = begin_pass(reader, loop)
+        if read_pass(reader, loop, this, enter, test) and is_stable(reader, loop, this):
+            break
+    else:
+        raise NotALoop("the kinds of what the loop carries do not come to rest")
+    reading = loop.reading
+    all_carried(reader, loop.start, loop.names, loop.slots, reading, node)
+    writes_storages(reader, reading.written, node)
+    if this.head is not None and isinstance(this.head[1], Const):
+        fail(reader, LanguageError, "the test of this loop never changes", test,
+             "Put the condition that ends it there.")
+    same_precision(reader, loop.slots, loop.entered(), this.facts, this.body)
+    made = close_carries(reader, loop, this, runs, certain, some)
+    for place, name in reading.lost:
+        place.env[name] = Conflict("an array that the loop may have changed, or not", COPIED_FIRST, True)
+    reader.loops.written_in_loop = {
+        root: loop.frame.env.pop(hidden) for root, hidden in reading.stores.items()}, loop.slots
+    return made
+
+
+def begin_pass(reader: Reader, loop):
+    """What names and containers hold when a pass begins."""
+    frame, reading, this = loop.frame, loop.reading, Pass()
+    restore(loop.start)
+    while reading.grown:
+        place, element = reading.grown.pop()
+        holder, reader.build.block = container_at(reader, place), loop.block
+        grow(reader, holder, element, place[1] if len(place) == 2 else "items")
+    for root, hidden in reading.stores.items():
+        frame.env[hidden] = root
+        loop.names[hidden], loop.slots[hidden] = None, {(): None}
+    loop.start = snapshot(reader)
+    for n in loop.slots:
+        enter_name(reader, loop, this, n)
+    for n in loop.set_first():
+        frame.env[n] = kept_from_before(reader, n, loop.kept, this.inner, reading, loop.aliases)
+    reading.first_set = {(frame, n) for n in loop.set_first() if n not in loop.kept}
+    reading.incomplete = False
+    reader.build.block = []
+    hand_over(reader, {root: frame.env[hidden] for root, hidden in reading.stores.items()}, loop.slots)
+    for place, name in reading.lost:
+        place.env[name] = Conflict("an array that an earlier pass of the loop may have changed, or not", COPIED_FIRST,
+                                   True)
+    places = containers_held(reader)
+    this.stores = {frame.env[hidden]: hidden for hidden in reading.stores.values()}
+    this.holders = {p: enter_container(reader, p, loop.known, this.held, loop.aliases, places, this.stores, reading)
+                    for p in reading.containers}
+    this.before = containers_held(reader)
+    carried = {v for made in (*this.inner.values(), *this.held.values()) for v in made.values()}
+    shown = [v for _, _, v in places_that_show(reader)]
+    reading.entry = {base_path(reader, v)[0] for v in shown} - carried
+    reading.around = frozenset().union(*map(partial(storages, reader), reading.entry))
+    reading.before = frozenset().union(*map(partial(storages, reader), shown))
+    return this
+
+
+def enter_name(reader: Reader, loop, this, n):
+    """The variables that a carried name holds when a pass begins, with the storages that they may be in."""
+    reading, before = loop.reading, loop.frame.env[n]
+    value = entered_value(reader, n, before, loop.slots[n], loop.known, this.inner)
+    loop.frame.env[n] = related_containers(reader, value, [before], reading.shared, (n,))
+    for path, var in this.inner[n].items():
+        value = leaf_of(reader, before, path)
+        reader.memory.tokens[var] = reading.token((n, path), var) | loop.aliases.get((n, path), frozenset()) | (
+            storages(reader, value) if isinstance(value, Var) else frozenset())
+        if (n, path) in reading.cells or may_be_cell(reader, value):
+            reader.views.cells.add(var)
+        if (n, path) in reading.lent:
+            reader.memory.owned.discard(var)
+
+
+def read_pass(reader: Reader, loop, this, enter, test):
+    """Read test and body once; False where that has shown that more is to be carried."""
+    reading, names = loop.reading, {(loop.frame, n) for n in loop.slots}
+    reader.loops.reading.append(reading)
+    try:
+        if test is not None:
+            with no_writes(reader, "the test of a loop", test):
+                tested = truth_value(reader, evaluate(reader, test), test)
+            this.head = (reader.build.block, tested)
+            reader.build.block = []
+            hand_over(reader, {v: v for v in map(loop.frame.env.get, reading.stores.values())}, loop.slots)  # own views
+        if enter:
+            enter()
+        this.outcome = read_block(reader, loop.node.body)
+        this.body = reader.build.block
+    except NeedsStore as need:
+        if need.loop is not reading:
+            raise
+        carry_storage(reader, loop, need.root)
+        return False
+    except NotSetYet as later:
+        if later.loop is not reading:
+            raise
+        raise for_around(reader, later, reading) from None
+    except (ShapeError, LanguageError) as error:
+        if uneven(reader, this.before, error, reading, names):
+            return False
+        if reading.unsteady or getattr(error, "shared", False):
+            raise NotALoop(error.reason) from None
+        raise
+    finally:
+        reader.loops.reading.pop()
+        reader.build.block = loop.block
+    return not uneven(reader, this.before, None, reading, names)
+
+
+def carry_storage(reader: Reader, loop, written):
+    """A pass writes into a storage from before the loop: it is carried under a name that nobody reads."""
+    reading = loop.reading
+    for root in [written, *carried_with(reader, written, reading.entry)]:
+        around = next((each for each in reader.loops.reading if each is not reading and root in each.entry), None)
+        if around is not None:      # what may be written in it too is carried by each loop around
+            raise NeedsStore(around, root) from None
+        hidden = f"{root.hint} "
+        while hidden in loop.frame.env or hidden in reading.stores.values():
+            hidden += " "
+        reading.stores.setdefault(root, hidden)
+
+
+def is_stable(reader: Reader, loop, this):
+    """Whether a pass ends with the kinds that it began with; what does not widens what the loop carries."""
+    frame, reading = loop.frame, loop.reading
+    if reading.incomplete:
+        for n in loop.set_first():
+            if n not in loop.dead:
+                keeps_value(reader, n, frame.env.get(n, UNDEFINED), loop.kept, reading)
+        if this.outcome is RAISED or reading.incomplete.name not in loop.kept:
+            raise for_around(reader, reading.incomplete, reading)
+        return False
+    if this.outcome is RAISED:
+        fail(reader, LanguageError, "every pass of this loop raises", loop.node,
+             "Raise under a condition, or before the loop.")
+    if carries_more_names(reader, loop) or changed_containers(reader, this.before, loop.slots, reading, this.stores):
+        return False
+    this.items = changed_items(reader, this.holders, this.held, this.stores, reading.lost_items)
+    if this.items is None:
+        return False
+    ends = [(key, var, value) for key, (var, value) in this.items.items()]
+    rest = all([at_rest(reader, key, var, value, var.hint, this.facts, reading, loop.aliases)
+                for key, var, value in ends])
+    if drops_unsteady_names(reader, loop):
+        return False
+    named = ends_of_names(reader, loop, this)
+    rest = all([at_rest(reader, key, var, value, key[0], this.facts, reading, loop.aliases)
+                for key, var, value in named]) and rest
+    ends += named
+    ends += [((n, ()), this.inner[n][()], frame.env[n]) for n in loop.kept
+             if n in this.inner and is_array(frame.env.get(n))]
+    rest = meet_no_more(reader, ends, reading, loop.aliases) and rest
+    for key, _, value in ends:          # what a name shows when a pass ends, it shows when the next begins
+        if key in reading.carried and isinstance(value, Var):
+            token, stood_for = reading.carried[key], reader.memory.stood_for
+            stood_for[token] = stood_for.get(token, frozenset()) | storages(reader, value)
+    rest = keeps_what_is_read(reader, loop) and rest
+    rest = loses_no_more(loop) and rest
+    rest = shares_no_more(reader, {(frame, n) for n in loop.names}, reading.shared) and rest
+    if not rest:
+        loop.known = {**loop.known, **this.facts}
+    return rest
+
+
+def carries_more_names(reader: Reader, loop):
+    """Whether an array that is written in place is carried under its name now: nothing else shows it any more."""
+    entered, env = loop.entered(), loop.frame.env
+    alone = [n for n in loop.in_place if is_array(entered[n]) and env.get(n) is not entered[n]
+             and base_path(reader, entered[n])[0] not in loop.reading.stores]
+    for n in alone:
+        loop.names[n], loop.slots[n] = None, loop.in_place.pop(n) or operand_paths(reader, n, entered[n])
+    return bool(alone)
+
+
+def drops_unsteady_names(reader: Reader, loop):
+    """Whether names are carried no more, which hold something else than operands that changes from pass to pass."""
+    entered, env = loop.entered(), loop.frame.env
+    other = [n for n in loop.slots if not is_steady(reader, entered[n], env.get(n))]
+    if any(n in loop.read_outside for n in other):
+        raise NotALoop(f"{other[0]} changes from pass to pass")
+    if other:
+        loop.reading.unsteady += other
+        loop.slots = {n: paths for n, paths in loop.slots.items() if n not in other}
+        loop.kept.update(dict.fromkeys(other))
+    return bool(other)
+
+
+def ends_of_names(reader: Reader, loop, this):
+    """[((name, path), what a pass begins with, what it ends with)] of all that names carry."""
+    found, entered, env = [], loop.entered(), loop.frame.env
+    for n in loop.slots:
+        if isinstance(entered[n], (Grown, Rows)) and entered[n].mark is not getattr(env.get(n), "mark", None):
+            raise NotALoop(f"{n} is another list from pass to pass")
+        found += [((n, path), var, value)
+                  for path, (var, value) in paired(reader, n, this.inner.get(n, {}), env.get(n)).items()]
+    return found
+
+
+def keeps_what_is_read(reader: Reader, loop):
+    """Whether the values are known that the next pass, or what follows, reads of names that the loop sets first."""
+    at_last = getattr(loop.node, "left_with", None)         # what is returned is set in the last pass alone
+    rest = True
+    for n in loop.set_first():
+        if n not in loop.dead and n != at_last and (n in loop.read_outside or n in reader.environment.partly_read):
+            rest = keeps_value(reader, n, loop.frame.env.get(n, UNDEFINED), loop.kept, loop.reading) and rest
+    return rest
+
+
+def loses_no_more(loop):
+    """Whether a pass makes no more names uncertain; what it does is uncertain in the next pass, and after the loop."""
+    reading, rest = loop.reading, True
+    for f, env in loop.start:
+        lost = [(f, k) for k, v in f.env.items() if isinstance(v, Conflict) and isinstance(env.get(k), (Var, Walk))
+                and (f is not loop.frame or k not in loop.names)]
+        rest = rest and all(place in reading.lost for place in lost)
+        reading.lost += [place for place in lost if place not in reading.lost]
+    return rest
+
+
+def for_around(reader: Reader, later, reading):
+    """What is raised where a loop has no value of a name: a loop around it may have."""
+    place = reader.environment.frame, later.name
+    around = next(
+        (loop for loop in reversed(reader.loops.reading) if loop is not reading and place in loop.first_set), None
+    )
+    if around is None:
+        return later.error
+    around.read_partly.add(place)
+    return NotSetYet(around, later.name, later.error)
+
+
+def all_carried(reader: Reader, start, names, slots, reading, node):
+    """No array from before the loop is another after a pass unless the loop carries it: it would be forgotten."""
+    carried = {*reading.stores, *(base_path(reader, env[n])[0] for f, env in start if f is reader.environment.frame
+                                  for n in slots if is_array(env.get(n)))}
+    for f, env in start:
+        for n, before in env.items():
+            value = f.env.get(n)
+            if (
+                value is before
+                or not is_array(before)
+                or not is_array(value)
+                or f is reader.environment.frame
+                and n in names
+            ):
+                continue
+            base = base_path(reader, before)[0]
+            if base not in carried and base_path(reader, value)[0] is not base:
+                fail(reader, LanguageError, f"the loop writes into {before.hint}, which it may show by another name",
+                     node, "Copy the array first: .copy().")
+
+
+def place_loop(reader: Reader, loop):
+    """The loop stands; what shows an array that it has written into is read anew after it."""
+    written, reader.loops.written_in_loop = reader.loops.written_in_loop, None
+    loop.policy = "segments" if reader.build.segments else ""
+    lengths_after(reader, loop)
+    reader.build.block.append(loop)
+    hand_over(reader, *written)
+    for env, n, held, path, base in reader.views.views_after:
+        if env.get(n) is held:
+            env[n] = same_view_again(reader, path, base)
+    reader.views.views_after = []
+
+
+def left_as_views(reader: Reader, after, names, slots, inner, held, kept, body, head, since, certain):
+    """{name: (array, path)} of names that show what no pass changes, or what is carried, when a pass ends.
+
+    The last pass leaves the view of what the array is then.  Its indices are carried, and no copy of its entries.
+    Given with it: what a pass makes.
+    """
+    found, ends, items = {}, {}, {value for _, value in held[2].values()}
+    items.update(v for m in names if m not in slots and m in after for v in held_variables(after[m]))
+    for n in slots:
+        for var, new in paired(reader, n, inner.get(n, {}), after.get(n, UNDEFINED)).values():
+            ends.setdefault(new, []).append((n, var))
+    inside = {*all_made([*body, *(head[0] if head else ())]),
+              *(v for of in (*inner.values(), *held[1].values()) for v in of.values())}
+    for n in names:
+        value = after.get(n, UNDEFINED)
+        if not is_array(value) or n in kept or n in slots and set(inner[n]) != {()}:
+            continue
+        base, path = base_path(reader, value)
+        if not all(type(v.fact) is Array for v in (base, *(v for _, v in path))):
+            continue                # an element of a container is chosen when transforming
+        lengths = {d.normal().symbol for _, v in path for d in v.fact.dims} - {None}
+        if path and (base in ends or base not in inside) and all(s.born < since for s in lengths) and all(
+                is_number(v) for made, _ in path for v in operands(made) if v is not viewed(made)) and \
+                (n not in slots or inner[n][()] not in items and not begins_with(
+                    inner[n][()], n, ends, body, head)):
+            found[n] = base, path
+    begun = certain() if found else None
+    if not begun:
+        return {}, inside
+    found = {n: (base, path) for n, (base, path) in found.items() if base in ends or base not in begun}
+    return found, inside | begun
+
+
+def begins_with(var, n, ends, body, head):
+    """Whether a pass reads what a name holds when it begins."""
+    read = {v for s in [*body, *(head[0] if head else ())] for v in all_reads(s)}.union(
+        operands(head[1]) if head else ())
+    return var in read or any(m != n for m, _ in ends.get(var, ()))
+
+
+def left_as_view(reader: Reader, frame, n, base, path, ends, inside, indices, carries, last):
+    """Notes that a name shows a view of what the loop leaves: at the indices that its last pass ended with."""
+    for v in dict.fromkeys(v for made, _ in path for v in operands(made) if v is not viewed(made) and v in inside):
+        if v not in indices:
+            indices[v] = Var(v.hint, last.fact(v.fact), TEMPORARY)
+            carries.append(Carry(v.like(), UNDEFINED, v, indices[v]))
+    frame.env[n] = held = Conflict("set inside a loop only", SET_BEFORE)
+    reader.views.views_after.append((frame.env, n, held, [(substituted(made, indices), v) for made, v in path],
+                                     ends.get(base, base)))
+
+
+def keeps_value(reader: Reader, n, value, kept, reading):
+    """Whether it is known what a pass finds in a name that it may not have set itself, when it reads it."""
+    if n in kept and not isinstance(kept[n], Array):
+        return True
+    read = (reader.environment.frame, n) in reading.read_partly
+    of_parts = not isinstance(value, (Var, Const)) and (
+        read or any(v in reader.choices.partly for v in variables_in(value))
+    )
+    if of_parts or isinstance(value, Conflict):
+        fact = value if isinstance(value, Conflict) and value.memory else None
+    elif isinstance(value, (Var, Const)) and (n in kept or read or value in reader.choices.partly) and \
+            not _undefined(value):
+        fact = fact_of(value)
+        try:
+            fact = join(kept[n], fact, f"?{n}") if n in kept else _loose(fact)
+        except Mismatch:
+            fact = None
+    else:
+        return n not in kept
+    rest = n in kept and isinstance(fact, Array) and settled(kept[n], fact, reading.since)
+    if is_array(value):
+        shows, more = kept.get((n, "shows"), frozenset()), {t for t in storages(reader, value) if t in reading.around}
+        rest = rest and more <= shows
+        kept[n, "shows"] = shows | more
+    kept[n] = fact
+    return rest
+
+
+def close_carries(reader: Reader, loop, this, runs, certain, some):
+    """The carries of a loop, and what its names hold afterwards.  A pass's own lengths are no other pass's."""
+    frame, shared, since = loop.frame, loop.reading.shared, loop.since
+    after, made = dict(frame.env), Closed(since, runs)
+    held = this.holders, this.held, this.items, loop.reading.lost_items
+    views, inside = left_as_views(reader, after, loop.names, loop.slots, this.inner, held, loop.kept, this.body,
+                                  this.head, since, certain)
+    restore(loop.start)
+    for n in loop.names:
+        if n in views:
+            continue
+        value = after.get(n, UNDEFINED)
+        if n in loop.slots:
+            outers = {path: close_name(reader, loop, this, made, n, path, var, new)
+                      for path, (var, new) in paired(reader, n, this.inner.get(n, {}), value).items()}
+            before = frame.env[n]
+            frame.env[n] = related_containers(
+                reader, replaced_leaves(reader, before, value, outers), [before, value], shared, (n,))
+        elif n in loop.dead:
+            frame.env[n] = Conflict("set inside a loop only", SET_BEFORE)
+        else:
+            frame.env[n] = close_first_set(reader, loop, this, made, n, value)
+    leave_container(reader, *held, this.facts, made.carries, made.unchanged, runs, some)
+    distinct_storages(reader, made.leaving)
+    indices: dict = {}
+    for n, (base, path) in views.items():
+        left_as_view(reader, frame, n, base, path, made.ends, inside, indices, made.carries, made.last)
+    body, head = without_unchanged(made, this.body, this.head)
+    all_closed(this, made, body, head)
+    return made.carries, body, head
+
+
+class Closed:
+    """The carries of a loop that has come to rest."""
+
+    def __init__(self, since, runs):
+        self.runs = runs                # whether it certainly has a pass
+        self.carries = []
+        self.unchanged = {}             # variables that no pass changes: what they are before the loop
+        self.leaving = []               # (what the loop leaves, its storages when a pass begins, when one ends)
+        self.ends = {}                  # what a pass ends with: what the loop leaves
+        self.earlier, self.last = (
+            Afresh(lambda symbol: symbol.born >= since, label) for label in ("?earlier", "?last"))
+
+
+def close_name(reader: Reader, loop, this, made, n, path, var, new):
+    """What a loop leaves at a path of a carried name; `var` is what a pass begins with, `new` what it ends with."""
+    init = leaf_of(reader, loop.frame.env[n], path)
+    if new is var:
+        made.unchanged[var] = made.ends[new] = init
+        return init
+    outer = made.ends[new] = Var(n.strip(), this.facts[n, path], USER)
+    made.leaving.append(
+        (outer, reader.memory.tokens[var], storages(reader, new) if isinstance(new, Var) else frozenset()))
+    one_cell_of(reader, outer, [var, new])
+    if var in reader.memory.owned:
+        reader.memory.owned.add(outer)
+    init, new = as_floats(reader, init, var, reader.build.block), as_floats(reader, new, var, this.body)
+    made.carries.append(Carry(var, init, new, outer))
+    if var in reader.kinds.ints_or_floats:
+        reader.kinds.ints_or_floats.add(outer)
+    left_unset(reader, outer, init, new, made.runs)
+    return outer
+
+
+def close_first_set(reader: Reader, loop, this, made, n, value):
+    """What a loop leaves in a name that had no value before it."""
+    kept = loop.kept
+    if n in kept and not isinstance(kept[n], Array):
+        return not_kept(kept[n])
+    if isinstance(value, Var) and isinstance(value.fact, (Array, Stack)):
+        outer = Var(n.strip(), kept.get(n) or made.last.fact(value.fact), USER)
+        before = this.inner[n][()] if n in kept else value.like(fact=made.earlier.fact(value.fact))
+        made.leaving.append((outer, storages(reader, before) if n in kept else frozenset(), storages(reader, value)))
+        one_cell_of(reader, outer, [value])
+        made.carries.append(Carry(before, UNDEFINED, value, outer))
+        left_unset(reader, outer, UNDEFINED, value, made.runs)
+        if not may_share(reader, value):
+            reader.memory.owned.add(outer)
+        return outer
+    if isinstance(value, Struct):
+        left = after_struct(reader, n, value, made.carries, made.earlier, made.last, made.runs)
+        return related_containers(reader, left, [value], loop.reading.shared, (n,))
+    return value if isinstance(value, Conflict) else Conflict("set inside a loop only", SET_BEFORE)
+
+
+def without_unchanged(made, body, head):
+    """A loop's statements, which read what no pass changes as it is before the loop."""
+    unchanged = made.unchanged
+    if unchanged:
+        body = replaced(body, unchanged)
+        if head is not None:
+            head = (replaced(head[0], unchanged), unchanged.get(head[1], head[1]))
+        for c in made.carries:
+            c.next = unchanged.get(c.next, c.next) if isinstance(c.next, Var) else c.next
+    return body, head
+
+
+def all_closed(this, made, body, head):
+    """Whatever a loop reads of what a pass begins with is carried: a check of this module itself."""
+    begun = {v for of in (*this.inner.values(), *this.held.values()) for v in of.values()}
+    lost = begun - {c.inner for c in made.carries} - set(made.unchanged)
+    if lost:
+        read = {v for c in made.carries for v in operands(c.next)}.union(operands(head[1]) if head else (), *(
+            all_reads(s) for s in [*body, *(head[0] if head else ())]))
+        if not read.isdisjoint(lost):
+            raise Broken(f"after reading a loop: {sorted(map(str, read & lost))} are read and not carried")
+
+
+def held_variables(value):
+    """The variables of a value, and of what it holds."""
+    yield from variables_in(value)
+    for held in held_by(value):
+        yield from held_variables(held)
