@@ -392,46 +392,52 @@ def join_values(reader: Reader, a, b, hint, branch, kind, memo=None):
         a, b = read_in(reader, branch.then, a), read_in(reader, branch.orelse, b)
     if isinstance(a, Struct) or isinstance(b, Struct):
         return join_path_structs(reader, a, b, hint, branch, kind, memo)
-    if (
-        isinstance(a, Const)
-        and isinstance(b, Const)
-        and type(a.value) is type(b.value)
-        and _equal(a.value, b.value)
-    ):
+    if isinstance(a, Const) and isinstance(b, Const) and type(a.value) is type(b.value) and _equal(a.value, b.value):
         return a
-    if not (isinstance(a, (Var, Const)) and isinstance(b, (Var, Const))):
-        if _undefined(a) or _undefined(b):
-            return Conflict("set in one branch only", "Set it on every path.")
-        return Conflict(f"{spelled_value(reader, a)} in one branch and {spelled_value(reader, b)} in the other")
     key = (id(a), id(b))
     if key in memo:
         return memo[key]
-    first, second = _undefined(a), _undefined(b)
-    try:
-        fact = fact_of(b) if first else fact_of(a) if second else one_fact(reader,
-            fact_of(a), fact_of(b), f"?{hint}")
-        if not isinstance(fact, (Array, Sequence, Stack, Stream)):
-            raise Mismatch(f"{spelled_value(reader, a)} in one branch and {spelled_value(reader, b)} in the other")
-    except Mismatch as error:
-        if first or second:
-            return Conflict("set in one branch only", "Set it on every path.")
-        return Conflict(str(error).replace("place", "branch"))
+    fact = joined_kind(reader, a, b, hint)
+    if isinstance(fact, Conflict):
+        return fact
     joined = same_view(reader, a, b, hint, branch, kind, memo)
-    if joined is not None:
-        memo[key] = joined
-        return joined
-    var = Var(hint.strip(), fact, kind)
+    if joined is None:
+        joined = join_operands(reader, a, b, Var(hint.strip(), fact, kind), branch, memo)
+    memo[key] = joined
+    return joined
+
+
+def joined_kind(reader: Reader, a, b, hint):
+    """What is known of a value that is one of two, by the path; a conflict where there is no such value."""
+    unset = Conflict("set in one branch only", "Set it on every path.")
+    first, second = _undefined(a), _undefined(b)
+
+    def different():
+        return Conflict(f"{spelled_value(reader, a)} in one branch and {spelled_value(reader, b)} in the other")
+    if not (isinstance(a, (Var, Const)) and isinstance(b, (Var, Const))):
+        return unset if first or second else different()
+    try:
+        fact = fact_of(b) if first else fact_of(a) if second else \
+            one_fact(reader, fact_of(a), fact_of(b), f"?{hint}")
+    except Mismatch as error:
+        return unset if first or second else Conflict(str(error).replace("place", "branch"))
+    if isinstance(fact, (Array, Sequence, Stack, Stream)):
+        return fact
+    return unset if first or second else different()
+
+
+def join_operands(reader: Reader, a, b, var, branch, memo):
+    """A phi: `var` is one operand or the other, by the path."""
     shown = [storages(reader, v) if isinstance(v, Var) else frozenset() for v in (a, b)]
     versions = is_array(a) and is_array(b) and shown[0] == shown[1]            # of what is in one storage
     reader.memory.tokens[var] = shown[0] if versions else shown[0] | shown[1] | {var}
     branch.joins.append(Join(var, as_floats(reader, a, var, branch.then), as_floats(reader, b, var, branch.orelse)))
     one_cell_of(reader, var, (a, b))
-    chosen(reader, var, a, b, branch, kind, memo)
-    if first or second or a in reader.choices.partly or b in reader.choices.partly:
+    chosen(reader, var, a, b, branch, var.kind, memo)
+    if any(_undefined(v) or v in reader.choices.partly for v in (a, b)):
         reader.choices.partly.add(var)
     if all(isinstance(v, Const) or not has_alias(reader, v) for v in (a, b)):
         reader.memory.owned.add(var)
-    memo[key] = var
     return var
 
 

@@ -114,6 +114,7 @@ def given_beforehand(reader: Reader, function):
 
 
 def attribute_of_value(reader: Reader, value, name, node):
+    """value.name, for an array, a container, a function that was derived, or a value from outside."""
     if isinstance(value, Var) and isinstance(value.fact, Array):
         return array_attribute(reader, value, name, node)
     if isinstance(value, Struct):
@@ -122,45 +123,50 @@ def attribute_of_value(reader: Reader, value, name, node):
             return settle(reader, value.items[names.index(name)])
         return object_attribute(reader, value, name, node) if value.kind in ("record", "object") else \
             Method(value, name)
-    if isinstance(value, (Grown, Rows)):
-        return Method(value, name)
     if isinstance(value, Super):
         return super_attribute(reader, value, name, node)
     if isinstance(value, Const):
-        if isinstance(fact_of(value), Array):
-            return number_attribute(reader, value, name, node)
-        state = stateful_attribute(reader, value.value)
-        if state is not None and name in state.keys:
-            return settle(reader, state.items[state.keys.index(name)])
-        if state is not None:
-            return of_class(reader, value, type(value.value), type(value.value).__mro__, name, node)
-        try:
-            found = getattr(value.value, name)
-        except AttributeError as error:
-            has_now(reader, value.value, name)
-            close = difflib.get_close_matches(name, dir(value.value), 1) if error.name and isinstance(
-                value.value, types.ModuleType) else ()      # without the name, it says itself what to do
-            fail(reader, LanguageError, str(error), node, f"Is {close[0]} meant?" if close else "", AttributeError)
-        if isinstance(value.value, np.dtype) and of_dtype(reader, value.value, name, node) == "type":
-            return Const(found)
-        if not reader.context.rule_depth and is_of_a_library(value.value):
-            reader.environment.guards.append((value.value, name, value.value))  # it is read; calls do not ask for it
-        elif (
-            not reader.context.rule_depth
-            and not isinstance(value.value, (np.dtype, np.finfo, np.iinfo))
-            and not isinstance(found, types.BuiltinMethodType | types.MethodType)
-        ):
-            reader.environment.guards.append((value.value, name, found))
-        elif isinstance(found, types.MethodType) and not reader.context.rule_depth:
-            holder = value.value            # a method of its class, another class's, or an attribute of its own
-            reader.environment.kind_guards.append(lambda: getattr(holder, name, None) == found)
-        return lift(reader, found, name)
+        return number_attribute(reader, value, name, node) if isinstance(fact_of(value), Array) else \
+            attribute_from_outside(reader, value, name, node)
     if isinstance(value, Bound) and name == "func":
         return value.function
-    if isinstance(value, Derived) and name in getattr(value.transform, "methods", ()):
+    if isinstance(value, (Grown, Rows)) or isinstance(value, Derived) and name in getattr(
+            value.transform, "methods", ()):
         return Method(value, name)
     fail(reader, LanguageError, f"{spelled_value(reader, value)} has no attribute {name} that is understood", node,
          "Keep what it holds in a variable or a dictionary.")
+
+
+def attribute_from_outside(reader: Reader, value, name, node):
+    """An attribute of a module, a class or an object from outside; the version holds while it is the same."""
+    state = stateful_attribute(reader, value.value)
+    if state is not None and name in state.keys:
+        return settle(reader, state.items[state.keys.index(name)])
+    if state is not None:
+        return of_class(reader, value, type(value.value), type(value.value).__mro__, name, node)
+    try:
+        found = getattr(value.value, name)
+    except AttributeError as error:
+        has_now(reader, value.value, name)
+        close = difflib.get_close_matches(name, dir(value.value), 1) if error.name and isinstance(
+            value.value, types.ModuleType) else ()      # without the name, it says itself what to do
+        fail(reader, LanguageError, str(error), node, f"Is {close[0]} meant?" if close else "", AttributeError)
+    if isinstance(value.value, np.dtype) and of_dtype(reader, value.value, name, node) == "type":
+        return Const(found)
+    if not reader.context.rule_depth:
+        stays_the_same(reader, value.value, name, found)
+    return lift(reader, found, name)
+
+
+def stays_the_same(reader: Reader, holder, name, found):
+    """The version holds while an attribute of a value from outside is what it is now."""
+    if is_of_a_library(holder):
+        reader.environment.guards.append((holder, name, holder))    # it is read; calls do not ask for it
+    elif not isinstance(holder, (np.dtype, np.finfo, np.iinfo)) and \
+            not isinstance(found, types.BuiltinMethodType | types.MethodType):
+        reader.environment.guards.append((holder, name, found))
+    elif isinstance(found, types.MethodType):   # a method of its class, another class's, or an attribute of its own
+        reader.environment.kind_guards.append(lambda: getattr(holder, name, None) == found)
 
 
 @late
@@ -308,35 +314,47 @@ def call_known_function(reader: Reader, function, args, words, node):
 
 
 def known_call(reader: Reader, function, args, words, node):
+    """The value of a call of a function that is known: by tables first, then by what kind of callable it is."""
     other = reader.context.instead.get(function) if _hashable(function) else None
     if other is not None and len(args) <= other.nin and any(getattr(fact_of(a), "kind", "") == "f" for a in args):
         function = other
-    if any(isinstance(a, (Rows, Grown)) for a in args) and _hashable(function) and (
+    if not _hashable(function):
+        return call_by_kind(reader, function, args, words, node)
+    if any(isinstance(a, (Rows, Grown)) for a in args) and (
             function in SPECIAL or function in RULES) and not takes_lists(function):
         rule = RULES.get(function)
         if rule is not None and rule.options.get("joins") and isinstance(args[0], (Rows, Grown)):
             return stacked(reader, function, args[0], args[1:], words, node)
-        for a in args:
-            if isinstance(a, Grown):
-                gone_through_once(reader, a, node)
-        array_of = partial(array_of_grown, reader) if is_of_numpy(function) else partial(elements_of_grown, reader)
-        args = [array_of_rows(reader, a, node) if isinstance(a, Rows) else
-                array_of(a) if isinstance(a, Grown) else a for a in args]
-    method = dunder(reader, args[0], ASKED.get(function)) if len(args) == 1 and _hashable(function) else None
+        args = lists_as_arrays(reader, function, args, node)
+    method = dunder(reader, args[0], ASKED.get(function)) if len(args) == 1 else None
     if method is not None:
         return dispatch.call_known(reader, method, args, words, node)
-    into = call_into(reader, function, args, words, node) if _hashable(function) else None
+    into = call_into(reader, function, args, words, node)
     if into is not None:
         return into
     if isinstance(function, np.ufunc) and ("dtype" in words or "where" in words):
         return call_ufunc(reader, function, args, words, node)
-    handler = SPECIAL.get(function) if _hashable(function) else None
-    if handler is not None:
-        return understood(reader, partial(handler, reader), spelled(function), function, args, words, node)
-    if _hashable(function) and function in STATIC:
+    if function in SPECIAL:
+        return understood(reader, partial(SPECIAL[function], reader), spelled(function), function, args, words, node)
+    if function in STATIC:
         return static_call(reader, function, args, words, node)
-    if _hashable(function) and function in RULES:
+    if function in RULES:
         return rule_call(reader, function, args, words, node)
+    return call_by_kind(reader, function, args, words, node)
+
+
+def lists_as_arrays(reader: Reader, function, args, node):
+    """The arguments of a function that takes arrays, with arrays in the place of lists of unknown length."""
+    for a in args:
+        if isinstance(a, Grown):
+            gone_through_once(reader, a, node)
+    array_of = array_of_grown if is_of_numpy(function) else elements_of_grown
+    return [array_of_rows(reader, a, node) if isinstance(a, Rows) else
+            array_of(reader, a) if isinstance(a, Grown) else a for a in args]
+
+
+def call_by_kind(reader: Reader, function, args, words, node):
+    """The value of a call of a function that no table names."""
     if isinstance(function, np.vectorize):
         return of_vectorize(reader, function, args, words, node)
     if of_numba(function):
@@ -347,37 +365,39 @@ def known_call(reader: Reader, function, args, words, node):
     if isinstance(function, functools.partial):
         given, named = given_beforehand(reader, function)
         return dispatch.call_known(reader, function.func, [*given, *args], {**named, **words}, node)
-    if isinstance(function, types.BuiltinMethodType) and isinstance(function.__self__, PLAIN):
-        return call_now(reader, function, args, words, node)
-    if isinstance(getattr(function, "__self__", None), dict) and function.__name__ == "get":
-        return found_in(reader, function.__self__, *args)
-    if isinstance(function, types.MethodDescriptorType) and args:
-        return call_value(
-            reader,
-            dispatch.read_attribute(reader, settle(reader, args[0]), function.__name__, node),
-            args[1:],
-            words,
-            node,
-        )
     if isinstance(function, GETTERS):
         return get_by_getter(reader, function, args, node)
-    if isinstance(function, types.MethodType):
-        return dispatch.call_known(reader, function.__func__, [Const(function.__self__), *args], words, node)
+    if isinstance(function, (types.BuiltinMethodType, types.MethodDescriptorType, types.MethodType)):
+        return call_of_method(reader, function, args, words, node)
     function = unwrap(function)
     if isinstance(function, types.FunctionType):
-        if (function.__module__ or "").split(".")[0] in ("numpy", "scipy", "math") :
-            no_rule(reader, function, args, words, node)
-        if reader.context.rule_depth and (function.__module__ or "").startswith("gradscribe.runtime"):
+        home = function.__module__ or ""
+        if home.split(".")[0] in ("numpy", "scipy", "math") or \
+                reader.context.rule_depth and home.startswith("gradscribe.runtime"):
             no_rule(reader, function, args, words, node)
         return user_call(reader, function, args, words, node)
-    if isinstance(function, type) and hasattr(function, "made_inside_"):
-        return function.made_inside_(reader, args, words, node)
     if isinstance(function, type):
-        return construct(reader, function, args, words, node)
+        return function.made_inside_(reader, args, words, node) if hasattr(function, "made_inside_") else \
+            construct(reader, function, args, words, node)
     if callable(function) and isinstance(type(function).__call__, types.FunctionType):
         stays_of_class(reader, type(function), "__call__")
         return dispatch.call_known(reader, types.MethodType(type(function).__call__, function), args, words, node)
-    no_rule(reader, function, args, words, node)
+    return no_rule(reader, function, args, words, node)
+
+
+def call_of_method(reader: Reader, function, args, words, node):
+    """The value of a call of a method that is an object: `"-".join`, `list.append`, `model.forward`."""
+    if isinstance(function, types.MethodType):
+        return dispatch.call_known(reader, function.__func__, [Const(function.__self__), *args], words, node)
+    holder = getattr(function, "__self__", None)
+    if isinstance(holder, PLAIN):
+        return call_now(reader, function, args, words, node)
+    if isinstance(holder, dict) and function.__name__ == "get":
+        return found_in(reader, holder, *args)
+    if isinstance(function, types.MethodDescriptorType) and args:
+        method = dispatch.read_attribute(reader, settle(reader, args[0]), function.__name__, node)
+        return call_value(reader, method, args[1:], words, node)
+    return no_rule(reader, function, args, words, node)
 
 
 @late

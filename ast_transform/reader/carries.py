@@ -247,43 +247,44 @@ def containers_held(reader: Reader):
 
 def changed_containers(reader: Reader, before, slots, reading, stores):
     """Whether a pass has changed containers that the loop must carry; those of another structure are refused."""
-    more, own, after = False, {(reader.environment.frame, n) for n in slots}, containers_held(reader)
+    own, after = {(reader.environment.frame, n) for n in slots}, containers_held(reader)
+    known = len(reading.containers)
     for mark, (holder, keys, items, cls, places) in before.items():
         value = after[mark][0] if mark in after else None
         if isinstance(holder, Rows):
             continue                # its lists are here too
         if isinstance(holder, Grown):
-            if isinstance(value, Grown) and value.value is items[0]:
-                continue
-            if not isinstance(value, Grown) or any(p[:2] in own for p in places):
-                raise NotALoop("a list changes its structure from pass to pass")
-            if places[0] not in reading.containers:
-                reading.containers.append(places[0])
-                more = True
+            if not isinstance(value, Grown) or value.value is not items[0]:
+                if not isinstance(value, Grown) or any(p[:2] in own for p in places):
+                    raise NotALoop("a list changes its structure from pass to pass")
+                carry_container(reading, places[0])
             continue
         if isinstance(value, (Grown, Rows)):        # a loop inside has made it one
             if not can_grow(reader, holder, places, own):
                 raise NotALoop("a container changes its structure from pass to pass")
-            reading.grown.append((places[0], value.element if isinstance(value, Grown) else
-                                  element_of_each(reader, value)))
+            element = value.element if isinstance(value, Grown) else element_of_each(reader, value)
+            reading.grown.append((places[0], element))
             return True
         if lengthened(reader, holder, items, value, places, own, reading):
             return True
-        if value is None and not all(p[:2] in own for p in places):
-            raise NotALoop("a container changes its structure from pass to pass")
-        if value is None or (value.keys, value.cls) == (keys, cls) and len(value.items) == len(items) and \
-                all(same_item(reader, a, b, stores) for a, b in zip(items, value.items)):
+        named = [p[:2] in own for p in places]
+        if value is None:
+            if not all(named):
+                raise NotALoop("a container changes its structure from pass to pass")
             continue
-        if keys != value.keys or len(items) != len(value.items) or cls != value.cls:
+        if (value.keys, value.cls, len(value.items)) != (keys, cls, len(items)):
             raise NotALoop("a container changes its structure from pass to pass")
-        if len(places) == 1 and places[0][:2] in own:
-            continue                # carried with its name
-        if any(p[:2] in own for p in places):
+        if all(same_item(reader, a, b, stores) for a, b in zip(items, value.items)) or named == [True]:
+            continue                # it is what it was, or it is carried with its name
+        if any(named):
             raise NotALoop("a container that another name holds changes from pass to pass")
-        if places[0] not in reading.containers:
-            reading.containers.append(places[0])
-            more = True
-    return more
+        carry_container(reading, places[0])
+    return len(reading.containers) > known
+
+
+def carry_container(reading, place):
+    if place not in reading.containers:
+        reading.containers.append(place)
 
 
 def lengthened(reader: Reader, holder, items, value, places, own, reading):

@@ -125,23 +125,19 @@ def inline_part(reader: Reader, part, args, words=None):
 def bound(reader: Reader, source, args, words, node, inner=None):
     """Python's binding of arguments to parameters."""
     spec = source.tree.args
-    names = [a.id for a in [*spec.posonlyargs, *spec.args]]
-    env, words = {}, dict(words)
+    names, keyword_only = ([a.id for a in of] for of in ([*spec.posonlyargs, *spec.args], spec.kwonlyargs))
+    words = dict(words)
 
     def refuse(reason):
-        place = (
-            here(reader, node)
-            if node is not None and reader.environment.frame.plain
-            else source.header(reader.build.origin)
-        )
-        raise KindError(f"{source.name} {reason}", place,
+        plain = node is not None and reader.environment.frame.plain
+        raise KindError(f"{source.name} {reason}",
+                        here(reader, node) if plain else source.header(reader.build.origin),
                         f"Its parameters are ({ast.unparse(gast.gast_to_ast(source.tree).args)}).")
     if len(args) > len(names) and not spec.vararg:
         refuse(f"takes {len(names)} argument{'s' * (len(names) != 1)}, {len(args)} are given")
-    env.update(zip(names, args))
+    env = dict(zip(names, args))
     if spec.vararg:
         env[spec.vararg.id] = Struct("tuple", args[len(names):])
-    keyword_only = [a.id for a in spec.kwonlyargs]
     for k in list(words):
         if k in names or k in keyword_only:
             if k in env:
@@ -151,19 +147,16 @@ def bound(reader: Reader, source, args, words, node, inner=None):
         refuse(f"has no parameter named {next(iter(words))}")
     if spec.kwarg:
         env[spec.kwarg.id] = Struct("dict", list(words.values()), tuple(words))
-    if inner is not None:
-        for name, value in zip(names[len(names) - len(inner.defaults):], inner.defaults):
-            env.setdefault(name, value)
-        for name, value in inner.keyword_defaults.items():
-            env.setdefault(name, value)
-    else:
-        for name, value in zip(names[len(names) - len(source.defaults):], source.defaults):
-            if name not in env:
-                env[name] = dispatch.lift(reader, value, name)
-        for name, value in source.keyword_defaults.items():
-            if name not in env:
-                env[name] = dispatch.lift(reader, value, name)
+    for name, value in _defaults(source if inner is None else inner, names):
+        if name not in env:
+            env[name] = dispatch.lift(reader, value, name) if inner is None else value
     missing = [n for n in [*names, *keyword_only] if n not in env]
     if missing:
         refuse(f"needs a value for {missing[0]}")
     return env
+
+
+def _defaults(function, names):
+    """(name, value) of the parameters that have a default; `names` of those that may be given by place."""
+    yield from zip(names[len(names) - len(function.defaults):], function.defaults)
+    yield from function.keyword_defaults.items()

@@ -171,7 +171,8 @@ def call_zip(reader: Reader, function, args, words, node):
         fail(reader, RuleError, f"zip: {sorted(words)[0]} is not understood", node)
     strict = "strict" in words and bool(known_value(reader, words["strict"], "strict of zip", node))
     endless = {k: dispatch.elements_at(reader, a, node) for k, a in enumerate(args) if isinstance(a, Endless)}
-    walks = [walk_over(reader, a, node) for a in args if not isinstance(a, Endless)]
+    given = [a for a in args if not isinstance(a, Endless)]
+    walks = [walk_over(reader, a, node) for a in given]
     if not walks:
         if args:
             walk_over(reader, args[0], node)
@@ -186,31 +187,11 @@ def call_zip(reader: Reader, function, args, words, node):
         return Struct("tuple", values)
 
     sources, reads = (tuple(s for w in walks for s in getattr(w, of)) for of in ("sources", "reads"))
-    given = [a for a in args if not isinstance(a, Endless)]
     if any(w.static is None for w in walks):
         walks = [walk_of_numbers(reader, w, a, node) for w, a in zip(walks, given)]
-    dynamic = [w.static is None for w in walks]
-    static = None
-    if not all(dynamic):
-        lists = [elements_of(reader, a, node, fixed=True) if d else w.static for a, w, d in zip(given, walks, dynamic)]
-        if strict and len({*map(len, lists)}) > 1:
-            fail(reader, ShapeError, f"zip(strict=True) of {' and '.join(str(len(v)) for v in lists)} elements", node)
-        static = [row(values, Const(k)) for k, values in enumerate(zip(*lists))]
-        if any(dynamic):
-            return Walk(static, sources=sources, reads=reads)
-    if any(w.count is None for w in walks):
+    static = zipped_now(reader, given, walks, row, strict, node)
+    if static is not None and any(w.static is None for w in walks) or any(w.count is None for w in walks):
         return Walk(static, sources=sources, reads=reads)
-    count = walks[0].count
-    for w in walks[1:]:
-        a, b = fact_of(count).length, fact_of(w.count).length
-        if a is None or b is None or not a.same(b):
-            if strict:
-                asserted(reader, "a == b", {"a": count, "b": w.count})
-            count = (
-                reader.build.apply(builtins.min, count, w.count, fact=Array(int, (), unknown("?count")))
-                if not (isinstance(count, Const) and isinstance(w.count, Const))
-                else Const(min(count.value, w.count.value))
-            )
 
     def bind(index, items):
         out, k = [], 0
@@ -218,7 +199,34 @@ def call_zip(reader: Reader, function, args, words, node):
             out.append(w.bind(index, items[k:k + len(w.items)]))
             k += len(w.items)
         return row(out, index)
-    return Walk(static, count, tuple(i for w in walks for i in w.items), bind, reads=reads)
+    return Walk(static, shortest(reader, walks, strict), tuple(i for w in walks for i in w.items), bind, reads=reads)
+
+
+def zipped_now(reader: Reader, given, walks, row, strict, node):
+    """The rows of zip where the elements of one walk are known now; None where those of none are."""
+    dynamic = [w.static is None for w in walks]
+    if all(dynamic):
+        return None
+    lists = [elements_of(reader, a, node, fixed=True) if d else w.static for a, w, d in zip(given, walks, dynamic)]
+    if strict and len({*map(len, lists)}) > 1:
+        fail(reader, ShapeError, f"zip(strict=True) of {' and '.join(str(len(v)) for v in lists)} elements", node)
+    return [row(values, Const(k)) for k, values in enumerate(zip(*lists))]
+
+
+def shortest(reader: Reader, walks, strict):
+    """The number of passes of zip: the smallest of its walks; strict: asserted to be the same."""
+    count = walks[0].count
+    for w in walks[1:]:
+        a, b = fact_of(count).length, fact_of(w.count).length
+        if a is not None and b is not None and a.same(b):
+            continue
+        if strict:
+            asserted(reader, "a == b", {"a": count, "b": w.count})
+        if isinstance(count, Const) and isinstance(w.count, Const):
+            count = Const(min(count.value, w.count.value))
+        else:
+            count = reader.build.apply(builtins.min, count, w.count, fact=Array(int, (), unknown("?count")))
+    return count
 
 
 def walk_of_numbers(reader: Reader, walk, value, node):

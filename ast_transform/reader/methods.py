@@ -98,10 +98,10 @@ METHODS = {
     "argpartition": np.argpartition,
 }
 CALLED_WITH_SHAPE = {"reshape": np.reshape, "transpose": np.transpose}
-OWN_METHODS = {"clip", "astype", "item", "tolist", "compress", "view", "to_device"}
 
 
 def method_of_value(reader: Reader, value, name, args, words, node):
+    """value.name(*args, **words)"""
     if isinstance(value, Grown):
         return grown_method(reader, value, name, args, words, node)
     if isinstance(value, Rows):
@@ -109,50 +109,64 @@ def method_of_value(reader: Reader, value, name, args, words, node):
     if isinstance(value, Derived):
         return value.transform.method(reader, value, name, args, words, node)
     if isinstance(value, Struct):
-        handler = partial(bounded_method, reader) if hasattr(value.cls, "most") else partial(container_method, reader)
-        return dispatch.understood(reader, handler, name, value, name, args, words, node)
+        handler = bounded_method if hasattr(value.cls, "most") else container_method
+        return dispatch.understood(reader, partial(handler, reader), name, value, name, args, words, node)
     if name in ("conj", "conjugate") and value.fact.kind != "c" and not args and not words:
         return value
     if name in METHODS:
-        order = "C"
-        if name == "copy" and "order" in words:
-            order = known_value(reader, words.pop("order"), "order of copy", node)
-        result = dispatch.call_known(reader, METHODS[name], [value, *args], words, node)
-        if name == "flatten":
-            return alias_of(reader, result)               # an array of its own, ravel's may be none
-        if name == "copy" and isinstance(result, Var) and order == "C":
-            reader.views.layouts[result] = True             # np.copy keeps the operand's order, the method does not
-        return result
+        return method_as_function(reader, value, name, args, words, node)
     if name in CALLED_WITH_SHAPE:
-        order = words
-        if len(args) == 1:
-            shape = args[0]
-        else:
-            shape = Struct("tuple", args)
+        shape = args[0] if len(args) == 1 else Struct("tuple", args)
         if name == "transpose" and (not args or isinstance(shape, Const) and shape.value is None):
-            return dispatch.call_known(reader, np.transpose, [value], order, node)
-        return dispatch.call_known(reader, CALLED_WITH_SHAPE[name], [value, shape], order, node)
+            return dispatch.call_known(reader, np.transpose, [value], words, node)
+        return dispatch.call_known(reader, CALLED_WITH_SHAPE[name], [value, shape], words, node)
     if name in IN_PLACE:
         return method_in_place(reader, value, name, args, words, node)
-    if name == "astype":
-        return method_astype(reader, value, args, words, node)
-    if name == "item" and not words:
-        return taken_item(reader, value, args, node) if args else scalar_of(reader, value, node)
-    if name == "compress":
-        return dispatch.call_known(reader, np.compress, [args[0], value, *args[1:]], words, node)
-    if name == "clip":              # x.clip(low) has no upper limit
-        given = dict(zip(("min", "max", "out"), args))
-        if len(args) > 3 or given.keys() & words:
-            return dispatch.call_known(reader, np.clip, [value, *args], words, node)
-        words = {**given, **words}
-        limits = [words.pop(n, Const(None)) for n in ("min", "max")]
-        return dispatch.call_known(reader, np.clip, [value, *limits], words, node)
-    if name == "view":
-        return method_view(reader, value, args, words, node)
-    if name == "to_device" and [getattr(settle(reader, a), "value", None) for a in args] == ["cpu"]:
-        return value
+    handler = OWN_METHODS.get(name)
+    made = handler(reader, value, args, words, node) if handler is not None else None
+    return made if made is not None else unknown_method(reader, name, node)
+
+
+def unknown_method(reader: Reader, name, node):
     fail(reader, LanguageError, f"the method {name} is not differentiated", node,
          "Index the array." if name == "item" else "Use a function of NumPy.")
+
+
+def method_as_function(reader: Reader, value, name, args, words, node):
+    """A method that is a function of NumPy with the array as its first argument."""
+    order = "C"
+    if name == "copy" and "order" in words:
+        order = known_value(reader, words.pop("order"), "order of copy", node)
+    result = dispatch.call_known(reader, METHODS[name], [value, *args], words, node)
+    if name == "flatten":
+        return alias_of(reader, result)         # an array of its own, ravel's may be none
+    if name == "copy" and isinstance(result, Var) and order == "C":
+        reader.views.layouts[result] = True     # np.copy keeps the operand's order, the method does not
+    return result
+
+
+def method_item(reader: Reader, value, args, words, node):
+    if words:
+        return None
+    return taken_item(reader, value, args, node) if args else scalar_of(reader, value, node)
+
+
+def method_compress(reader: Reader, value, args, words, node):
+    return dispatch.call_known(reader, np.compress, [args[0], value, *args[1:]], words, node)
+
+
+def method_to_device(reader: Reader, value, args, words, node):
+    return value if [getattr(settle(reader, a), "value", None) for a in args] == ["cpu"] else None
+
+
+def method_clip(reader: Reader, value, args, words, node):
+    """x.clip(low) has no upper limit."""
+    given = dict(zip(("min", "max", "out"), args))
+    if len(args) > 3 or given.keys() & words:
+        return dispatch.call_known(reader, np.clip, [value, *args], words, node)
+    words = {**given, **words}
+    limits = [words.pop(n, Const(None)) for n in ("min", "max")]
+    return dispatch.call_known(reader, np.clip, [value, *limits], words, node)
 
 
 def scalar_of(reader: Reader, value, node):
@@ -695,6 +709,15 @@ def method_view(reader: Reader, value, args, words, node):
     return value                    # it shows the same entries
 
 
+OWN_METHODS = {                         # methods that no function of NumPy is for
+    "astype": method_astype,
+    "clip": method_clip,
+    "compress": method_compress,
+    "item": method_item,
+    "to_device": method_to_device,
+    "tolist": None,
+    "view": method_view,
+}
 SPECIAL.update({
     len: call_len,
     range: call_range,
