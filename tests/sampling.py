@@ -1,0 +1,62 @@
+"""Which tests run in `make test`, and which of them compile: as many as a few minutes hold, other ones each time.
+
+`make test-all` runs every test as it stands.  With `--sample N` a test function runs for as many of its parameter sets
+as its share of time allows, at least for one; N chooses which.  What is lowered for Numba runs as plain Python, which
+takes a twentieth of the time and notices an entry beyond the end of an array; one test in a few compiles it.
+
+- `tests/costs.txt` holds what each costly test function takes, in seconds of one core: plain, and compiled.
+  `make costs` measures it.  A function that is not in it is new or cheap: all of it runs.
+- `@pytest.mark.compiled`: about machine code; it is never run as plain Python.
+- The tests made from the records of rules (`tests/rules`) always run in full: they are what `make mutations` measures.
+"""
+import zlib
+from pathlib import Path
+
+COSTS = Path(__file__).with_name("costs.txt")
+WHOLE = ("tests/rules/",)
+SHARE = 0.3                     # seconds for a test function
+LONGEST = 8.0                   # seconds: a single test above it is left to `make test-all`
+COMPILED = 0.2                  # seconds for a test function: what compiling it may take on average
+
+
+def function_of(nodeid: str) -> str:
+    """A test without its parameters."""
+    return nodeid.partition("[")[0]
+
+
+def costs() -> dict[str, tuple[float, float]]:
+    """Seconds that one test of a function takes: plain, and compiled."""
+    found = {}
+    for line in COSTS.read_text(encoding="utf-8").splitlines():
+        plain, compiled, name = line.split(maxsplit=2)
+        found[name] = float(plain), float(compiled)
+    return found
+
+
+def number(name: str, sample: int) -> int:
+    """The same for a name in each process, and another in each sample."""
+    return zlib.crc32(f"{name} {sample}".encode())
+
+
+def chosen(items: list, sample: int) -> tuple[list, list]:
+    """(those that run, those that do not); each says in `plain` whether it runs without compiling."""
+    known, groups, kept, left = costs(), {}, [], []
+    for item in items:
+        groups.setdefault(function_of(item.nodeid), []).append(item)
+    for name, group in groups.items():
+        plain, compiled = known.get(name, (0.0, 0.0))
+        must = any(item.get_closest_marker("compiled") for item in group)
+        cost = compiled if must else plain
+        if cost > LONGEST:
+            left += group
+            continue
+        count = len(group) if name.startswith(WHOLE) else max(1, int(SHARE / cost)) if cost else len(group)
+        order = sorted(group, key=lambda item: number(item.nodeid, sample))
+        kept += order[:count]
+        left += order[count:]
+        extra = compiled - plain
+        compiles = extra <= 0 or number(name, sample) % 1000 < 1000 * COMPILED / extra
+        for k, item in enumerate(order[:count]):
+            item.plain = not must and not (compiles and k == 0)
+    place = {item: k for k, item in enumerate(items)}
+    return sorted(kept, key=place.__getitem__), left
