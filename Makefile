@@ -173,7 +173,7 @@ docs: $(VENV)/.docs
 
 golden: $(VENV)/.test
 	@$(BIN)/python -m pytest -m golden --rewrite-golden --continue-on-collection-errors || true
-	@git --no-pager diff -- 'tests/*/emitted' 'tests/*/golden' && git status --short -- 'tests/*/emitted' 'tests/*/golden'
+	@git --no-pager diff -- 'tests/*/emitted' 'tests/*/golden' ARCHITECTURE.md && git status --short -- 'tests/*/emitted' 'tests/*/golden'
 
 samples: $(VENV)/.test
 	GRADSCRIBE_COMPILE_SAMPLES=1 $(BIN)/python -m pytest -n $(WORKERS) --dist=worksteal tests/jit/test_rules.py

@@ -20,8 +20,8 @@ ROWS = {
     "S01": "Rows of a large array normalised, plain and compiled",
     "S02": "The gradient of a square, its source, compiled",
     "S03": "A neuron's error: gradients for a batch of examples, `vmap(grad(g), in_axes=(None, 0, 0))`",
-    "S04": "Writes into arrays, as writes and by `gs.at`",
-    "S05": "A step of a recurrent network: state handed on, and state kept on `self`",
+    "S04": "Writes into arrays, as assignments and by `gs.at`",
+    "S05": "A step of a recurrent network: state passed as a value, and state kept on `self`",
     "S06": "Auxiliary results, `has_aux`",
     "S07": "Random keys: the same key gives the same numbers, jax.random's",
     "S08": "functorch's examples: `grad` of `grad`, `vmap` of a model",
@@ -39,16 +39,16 @@ ROWS = {
     "S20": "`melu`: its gradient, plain and compiled",
     "S21": "Lengths that depend on values, `if` on values, indices out of bounds, all compiled",
     "S22": "A network of layers, trained by Adam",
-    "S23": "Trees: containers, own classes, maps over them",
+    "S23": "Trees: containers, user classes, maps over them",
     "S24": "Side effects under `jit`: printing, counting",
-    "S25": "Derivatives by one argument and by several, up to the third",
+    "S25": "Derivatives with respect to one argument and several, up to the third",
     "S26": "`value_and_grad`, `has_aux`, `stop_gradient`",
     "S27": "The spectral radius and its gradient, real and complex",
     "S28": "Normal numbers by a compiled function with static arguments",
     "S29": "What is compiled again, and what is not",
     "S30": "Compiled functions called from C",
     "S31": "A sum over a range, for which the compiler finds the closed form",
-    "S32": "A transformed function as one of PyTorch's",
+    "S32": "A transformed function as a PyTorch function",
     "S33": "Norms of 15 edges in five ways; spectral radii of 128 matrices: looped, compiled, mapped",
     "S34": "`pmap`, means over devices, a distributed training program",
     "S35": "A network that learns spectral radii: the loss falls from 1.6 to 0.4 in a thousand steps",
@@ -95,9 +95,9 @@ def found():
 
 def page():
     lines = ["# What the founding documents show", "",
-             "Five documents on JAX set the aims of this project. Each thing that they show is a row, and a test in "
-             "`tests/seeds` stands for it,", "with the figures of the documents where there are any. "
-             "Written by `benchmarks/seeds_table.py`.", "", None, "",
+             "Five documents on JAX set the aims of this project. Each feature that they show is a row, with its tests "
+             "in `tests/seeds`,", "which check the figures of the documents where there are any. "
+             "`benchmarks/seeds_table.py` writes this page.", "", None, "",
              "| row | what | tests | state |", "|---|---|---|---|"]
     whole = 0
     for row, tests in found().items():
@@ -110,7 +110,7 @@ def page():
         whole += state.startswith("holds")
         cells = ", ".join(f"`{name}`" for _, name, _ in tests)
         lines.append(f"| {row} | {ROWS[row]} | {cells} | {state} |")
-    lines[lines.index(None)] = f"{len(ROWS)} rows, of which {whole} hold without a remainder."
+    lines[lines.index(None)] = f"{len(ROWS)} rows, of which {whole} hold in full."
     return "\n".join(lines) + "\n"
 
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Normal form to text.
 
-The tree is built with gast, printed by astor, parsed again and compared.  Statements that the backward sweep adds stand
-in groups under the user's statement they belong to.
+The tree is built with gast, printed by astor, parsed again and compared (parse-back verification).
+Statements that the backward sweep adds are grouped under the user's statement they belong to.
 """
 import ast
 import copy

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """What can be certain of a value: dtype, rank, lengths, structure.
 
-A length is symbolic: a symbol and an offset (`n - 2`), or a number.  Symbols that must be equal are unified; a symbol
-that is certainly not one is `many`.  Python's scalars are weak, as in NumPy 2, and keep their Python type as dtype.
+Symbolic lengths: a length is a symbol and an offset (`n - 2`), or a number.  Symbols that must be equal are unified; a
+symbol that is certainly not one is `many`.  Python's scalars are weak, as in NumPy 2; their dtype is a Python type.
 """
 import functools
 import itertools

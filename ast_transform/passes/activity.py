@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What depends on the inputs: only that gets tangents and adjoints.
+"""Activity analysis: what depends on the inputs; only that gets tangents and adjoints.
 
 A value is active if it is made of floating-point numbers and an active operand reaches it through a derivative.
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """What must hold of a normal form between passes.
 
-Every value has one definition, and every value that a statement reads is defined before it where it can be seen: an
-argument, a statement above in the same block or a block around, or what a branch or a loop hands on.
+Dominance: every value has one definition, and a statement reads only what is defined before it and visible to it: an
+argument, a statement above in the same block or an enclosing one, or what a branch or a loop leaves.
 
 No adjoint and no tangent is cut off: what is written into one, handed on as one by a branch or a loop, or kept in a
 list of them fits into its dtype, and those that a user gets have the dtypes of the values that they belong to.

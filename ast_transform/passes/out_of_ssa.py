@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Names for values: the user's names back, one name where one will do, temporaries last.
+"""SSA destruction: values get the user's names back, share a name where they can, and temporaries are named last.
 
-Values are merged into one name when they are copies of each other (what a loop carries, what branches join, an array
-before and after an update) or versions of one variable, and are never alive together.  A merged name holds one user
+Values are merged into one name when they are copies of each other (phis of loops and branches, an array before and
+after an update) or versions of one variable, and are never alive together.  A merged name holds one user
 variable; values and adjoints never merge.  An update is made in place if its old value is not alive afterwards and no
 other live name shows the same array; otherwise the base is copied first.
 

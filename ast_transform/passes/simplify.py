@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Dead statements, common subexpressions, invariant statements, branches with one test.
+"""Simplification: dead code, common subexpressions, loop invariants, branches with one test.
 
 Only statements that a transformation made are merged with others; the user's lines stay as they are.
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a backward loop reads of the forward one: saved, or computed again.
+"""The tape: what a backward loop reads of the forward one, saved or computed again.
 
 Which values are saved is a minimum cut through the operations of the loop's body, from what cannot be computed again
 (what the loop carries, dear operations, results of branches and inner loops) to what the backward body reads.

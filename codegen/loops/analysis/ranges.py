@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Value ranges: whole numbers as linear forms of lengths, loop indices and other numbers, and what is never negative.
+"""Range analysis: whole numbers as linear forms of lengths, loop indices and other numbers, and what is never negative.
 
 >>> from gradscribe.codegen.loops.form import Function
 >>> from gradscribe.codegen.loops.trees import block_of
