@@ -275,8 +275,8 @@ def text(rows):
     import jax
     lines = [
         "# What is covered", "",
-        f"Written by `make rules`. The names are those of numpy, numpy.linalg, numpy.fft, math and scipy.special that JAX "
-        f"{jax.__version__} has too,",
+        f"Written by `make rules`. The names are those of numpy, numpy.linalg, numpy.fft, math and scipy.special that "
+        f"JAX {jax.__version__} has too,",
         "those of scipy.stats and scipy.signal that have a record, the methods and attributes of JAX's arrays,",
         "and the operators. A blank cell: there is no derivative.", "",
         *(f"- {line}" for line in totals(rows)), "",
