@@ -275,10 +275,10 @@ def text(rows):
     import jax
     lines = [
         "# What is covered", "",
-        f"Written by `make rules`. Names are those of numpy, numpy.linalg, numpy.fft, math, scipy.special that JAX "
-        f"{jax.__version__} has too,",
-        "those of scipy.stats and scipy.signal that there are records of, the methods and attributes of its arrays,",
-        "and the operators. A blank: there is no derivative to ask for.", "",
+        f"Written by `make rules`. The names are those of numpy, numpy.linalg, numpy.fft, math and scipy.special that "
+        f"JAX {jax.__version__} has too,",
+        "those of scipy.stats and scipy.signal that have a record, the methods and attributes of JAX's arrays,",
+        "and the operators. A blank cell: there is no derivative.", "",
         *(f"- {line}" for line in totals(rows)), "",
         "| " + " | ".join(COLUMNS) + " |", "|" + "---|" * len(COLUMNS),
         *("| " + " | ".join([f"`{r.name}`", *(v.replace("|", "\\|") for v in r[1:])]) + " |" for r in rows)]

@@ -17,7 +17,7 @@ import scipy.special  # noqa: F401
 from gradscribe.ast_transform.core.rule import RULES
 
 ROOT = Path(__file__).resolve().parent.parent
-PAGES = [ROOT / "README.md", ROOT / "ARCHITECTURE.md", *sorted((ROOT / "docs").rglob("*.md"))]
+PAGES = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md"))]
 BLOCK = re.compile(r"(<!-- (?:not run|printed) -->\n+)?^```python\n(.*?)^```", re.DOTALL | re.MULTILINE)
 PRINTED = re.compile(r"<!-- printed -->\n+^```\w+\n(.*?)^```", re.DOTALL | re.MULTILINE)
 
@@ -58,7 +58,7 @@ def test_blocks_run(page, tmp_path, monkeypatch, capsys):
 
 def placeless(text):
     """A page's blocks stand in a file of another name, on other lines, than a reader's."""
-    return re.sub(r"\S+\.py:\d+", "model.py:1", text)
+    return re.sub(r"from line \d+ of", "from line 1 of", re.sub(r"\S+\.py:\d+", "model.py:1", text))
 
 
 # Modules whose examples need a package that is installed for no test.
