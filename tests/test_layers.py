@@ -4,14 +4,13 @@ Inside `ast_transform`: pipeline -> transforms -> passes -> rules, analysis -> c
 function hides an arrow, so it is allowed only for packages that are slow to import or optional, named below.
 """
 import ast
+import graphlib
 import re
 from pathlib import Path
 
-import pytest
-
 ROOT = Path(__file__).resolve().parent.parent
 LAYERS = ["runtime", "ast_transform", "codegen", "gradscribe"]               # the lowest first
-INNER = {"core": 0, "source": 0, "rules": 1, "analysis": 1, "passes": 2, "transforms": 3,     # inside ast_transform
+INNER = {"core": 0, "source": 0, "rules": 1, "analysis": 1, "passes": 2, "reader": 2, "transforms": 3,     # inside ast_transform
          "mapping": 4, "pipeline": 5}
 LAZY = {"numba", "llvmlite", "scipy", "IPython", "rich", "pygments", "tqdm", "torch",         # imported when needed
         "mpi4py", "cuda", "numba_cuda_mlir"}
@@ -19,6 +18,7 @@ LAZY_PARTS = {"gradscribe.codegen.jit_cpu", "gradscribe.codegen.targets.cuda.bui
               "gradscribe.codegen.shared_library", "gradscribe.adjoint_kernel", "gradscribe.display",
               "gradscribe.magic"}       # the lowering, HTML
 ONE_FILE = {"astor": "codegen/emit.py"}                                      # used by one file only
+LINES_OF_A_FUNCTION, ATTRIBUTES_OF_A_CLASS = 61, 15
 LICENCE = "# SPDX-License-Identifier: Apache-2.0"
 
 FILES = sorted(p for layer in LAYERS for p in (ROOT / layer).rglob("*.py"))
@@ -46,13 +46,15 @@ def layer_of(parts):
     return parts[1], inner
 
 
-def imported(path, text):
-    """(parts, line, inside a function) of each module that the text of a file imports."""
+def imported(path, text, hints=False):
+    """(parts, line, inside a function) of each module that a file imports; hints: as those, what is for hints only."""
     tree = ast.parse(text)
     here = module_name(path)
     package = here if path.name == "__init__.py" else here[:-1]
     in_function = {id(n) for f in ast.walk(tree) if isinstance(f, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
                    for n in ast.walk(f)}
+    in_function |= {id(n) for f in ast.walk(tree) if isinstance(f, ast.If) and "TYPE_CHECKING" in ast.unparse(f.test)
+                    for n in ast.walk(f)} if hints else set()
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             targets = [a.name.split(".") for a in node.names]
@@ -88,34 +90,59 @@ def faults(path, text):
                 yield f"{where}: {inner} imports {name}, which stands above it"
 
 
-@pytest.mark.parametrize("path", FILES, ids=NAMES)
-def test_imports_point_down(path):
-    found = list(faults(path, path.read_text(encoding="utf-8")))
+def test_imports_point_down():
+    found = [fault for path in FILES for fault in faults(path, path.read_text(encoding="utf-8"))]
     assert not found, "\n".join(found)
 
 
-@pytest.mark.parametrize("path", FILES, ids=NAMES)
-def test_licence(path):
-    assert path.read_text(encoding="utf-8").splitlines()[0] == LICENCE
+def test_an_arrow_that_points_up_is_found():
+    for name, text, count in [
+        ("runtime/__init__.py", "import gradscribe.codegen.emit", 1),
+        ("ast_transform/core/rule.py", "from ..passes import anf", 1),
+        ("ast_transform/core/rule.py", "def f():\n    import json", 1),
+        ("codegen/__init__.py", "import astor", 1),
+        ("codegen/__init__.py", "from gradscribe.api import grad", 1),
+        ("codegen/jit_cpu.py", "from ast_transform.core import form", 1),
+        ("codegen/jit_cpu.py", "from ..ast_transform.core import form\ndef f():\n    import numba", 0),
+    ]:
+        assert len(list(faults(ROOT / name, text))) == count
 
 
-@pytest.mark.parametrize("name, text, count", [
-    ("runtime/__init__.py", "import gradscribe.codegen.emit", 1),
-    ("ast_transform/core/rule.py", "from ..passes import anf", 1),
-    ("ast_transform/core/rule.py", "def f():\n    import json", 1),
-    ("codegen/__init__.py", "import astor", 1),
-    ("codegen/__init__.py", "from gradscribe.api import grad", 1),
-    ("codegen/jit_cpu.py", "from ast_transform.core import form", 1),
-    ("codegen/jit_cpu.py", "from ..ast_transform.core import form\ndef f():\n    import numba", 0),
-])
-def test_an_arrow_that_points_up_is_found(name, text, count):
-    assert len(list(faults(ROOT / name, text))) == count
+def test_modules_do_not_import_each_other():
+    """The graph of imports has no cycle; what a function imports when it is called is no edge."""
+    edges = {}
+    for path in FILES:
+        here = ".".join(module_name(path))
+        edges[here] = {".".join(parts) for parts, _, hidden in imported(path, path.read_text(encoding="utf-8"), True)
+                       if not hidden and ".".join(parts) in MODULES} - {here}
+    order = graphlib.TopologicalSorter({name: {other for other in others if not name.startswith(f"{other}.")}
+                                        for name, others in edges.items()})
+    order.prepare()         # raises CycleError, which names the cycle
 
 
-@pytest.mark.parametrize("folder", sorted({p.parent.relative_to(ROOT).as_posix() for p in FILES}))
-def test_the_architecture_has_a_paragraph_for_every_folder(folder):
+def test_the_architecture_has_a_paragraph_for_every_folder():
     text = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
-    assert f"**`{folder}/`**" in text, f"{folder}/ has no paragraph in ARCHITECTURE.md"
+    folders = sorted({p.parent.relative_to(ROOT).as_posix() for p in FILES})
+    assert not [folder for folder in folders if f"**`{folder}/`**" not in text]
+
+
+def test_files_functions_and_classes():
+    """Each file has its licence, each function fits one screen, and each class holds what a person can keep in mind."""
+    for path, name in zip(FILES, NAMES):
+        text = path.read_text(encoding="utf-8")
+        assert text.splitlines()[0] == LICENCE, name
+        for node in ast.walk(ast.parse(text)):
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+                assert node.end_lineno - node.lineno < LINES_OF_A_FUNCTION, f"{name}: {node.name} is long"
+            elif isinstance(node, ast.ClassDef):
+                assert len(attributes(node)) <= ATTRIBUTES_OF_A_CLASS, f"{name}: {node.name} has many attributes"
+
+
+def attributes(node):
+    """What the methods of a class set on `self`, and its annotated fields."""
+    return {n.attr for n in ast.walk(node) if isinstance(n, ast.Attribute) and isinstance(n.ctx, ast.Store)
+            and isinstance(n.value, ast.Name) and n.value.id == "self"} | {
+                n.target.id for n in node.body if isinstance(n, ast.AnnAssign) and isinstance(n.target, ast.Name)}
 
 
 def test_functions_are_known_by_their_records():

@@ -206,7 +206,7 @@ def choose(reader: Reader, test, then, orelse, node):
             restore(before)
             return by_branch(reader, test, then, orelse, node)
     if later is not None:
-        later.loop.incomplete = later
+        later.loop.unset.left_out = later
         if not arms:
             raise later
         reader.build.block += arms[0][0]
@@ -337,7 +337,7 @@ def read_arm(reader: Reader, before, read):
         except Raises as raised:
             outcome = raised_by_call(reader, raised)
         except NotSetYet as later:          # not reached in the first pass: read when it is known what others find
-            later.loop.incomplete, outcome = later, RAISED
+            later.loop.unset.left_out, outcome = later, RAISED
         return reader.build.block, outcome, snapshot(reader)
     finally:
         reader.build.block = outer

@@ -248,7 +248,7 @@ def containers_held(reader: Reader):
 def changed_containers(reader: Reader, before, slots, reading, stores):
     """Whether a pass has changed containers that the loop must carry; those of another structure are refused."""
     own, after = {(reader.environment.frame, n) for n in slots}, containers_held(reader)
-    known = len(reading.containers)
+    known = len(reading.items.containers)
     for mark, (holder, keys, items, cls, places) in before.items():
         value = after[mark][0] if mark in after else None
         if isinstance(holder, Rows):
@@ -263,7 +263,7 @@ def changed_containers(reader: Reader, before, slots, reading, stores):
             if not can_grow(reader, holder, places, own):
                 raise NotALoop("a container changes its structure from pass to pass")
             element = value.element if isinstance(value, Grown) else element_of_each(reader, value)
-            reading.grown.append((places[0], element))
+            reading.items.grown.append((places[0], element))
             return True
         if lengthened(reader, holder, items, value, places, own, reading):
             return True
@@ -279,12 +279,12 @@ def changed_containers(reader: Reader, before, slots, reading, stores):
         if any(named):
             raise NotALoop("a container that another name holds changes from pass to pass")
         carry_container(reading, places[0])
-    return len(reading.containers) > known
+    return len(reading.items.containers) > known
 
 
 def carry_container(reading, place):
-    if place not in reading.containers:
-        reading.containers.append(place)
+    if place not in reading.items.containers:
+        reading.items.containers.append(place)
 
 
 def lengthened(reader: Reader, holder, items, value, places, own, reading):
@@ -295,7 +295,7 @@ def lengthened(reader: Reader, holder, items, value, places, own, reading):
     held = value.items if isinstance(value, Struct) else []
     if not held and not items:
         return False
-    reading.grown.append((places[0], element_of(reader, [*items, *held[len(items):]], None)))
+    reading.items.grown.append((places[0], element_of(reader, [*items, *held[len(items):]], None)))
     return True
 
 
@@ -329,7 +329,7 @@ def enter_container(reader: Reader, place, known, held, aliases, places, stores,
         holder.value = var
         return holder, [var]
     for k, item in enumerate(holder.items):
-        if (place, k) in reading.lost_items:
+        if (place, k) in reading.items.lost:
             holder.items[k] = Conflict(
                 "an array that an earlier pass of the loop may have changed, or not", COPIED_FIRST, True)
             continue

@@ -541,7 +541,7 @@ def uneven(reader: Reader, before, error, reading, own):
         if mark in reader.lists.uneven and isinstance(holder, Struct) and can_grow(reader, holder, places, own):
             held = reader.lists.uneven.pop(mark)
             if held or items:
-                reading.grown.append((places[0], element_of(reader, [*items, *held], None)))
+                reading.items.grown.append((places[0], element_of(reader, [*items, *held], None)))
                 found = True
     return found
 

@@ -131,6 +131,7 @@ class Carried:
         self.aliases = {}       # by name and path: the storages of others that it may be in
         self.start, self.block = snapshot(reader), reader.build.block
         self.read_outside = loaded(frame.source.tree) - loaded(node)        # names read beside the loop
+        self.unsteady = []      # names of what is no operand and changes from pass to pass
         self.in_place = {}      # names whose array others show: the array is carried, not the name
         plain = assigned_plainly(node.body) | set(targets)
         for n in augmented(node.body):
@@ -204,8 +205,8 @@ def begin_pass(reader: Reader, loop):
     """What names and containers hold when a pass begins."""
     frame, reading, this = loop.frame, loop.reading, Pass()
     restore(loop.start)
-    while reading.grown:
-        place, element = reading.grown.pop()
+    while reading.items.grown:
+        place, element = reading.items.grown.pop()
         holder, reader.build.block = container_at(reader, place), loop.block
         grow(reader, holder, element, place[1] if len(place) == 2 else "items")
     for root, hidden in reading.stores.items():
@@ -216,8 +217,8 @@ def begin_pass(reader: Reader, loop):
         enter_name(reader, loop, this, n)
     for n in loop.set_first():
         frame.env[n] = kept_from_before(reader, n, loop.kept, this.inner, reading, loop.aliases)
-    reading.first_set = {(frame, n) for n in loop.set_first() if n not in loop.kept}
-    reading.incomplete = False
+    reading.unset.first_set = {(frame, n) for n in loop.set_first() if n not in loop.kept}
+    reading.unset.left_out = False
     reader.build.block = []
     hand_over(reader, {root: frame.env[hidden] for root, hidden in reading.stores.items()}, loop.slots)
     for place, name in reading.lost:
@@ -226,7 +227,7 @@ def begin_pass(reader: Reader, loop):
     places = containers_held(reader)
     this.stores = {frame.env[hidden]: hidden for hidden in reading.stores.values()}
     this.holders = {p: enter_container(reader, p, loop.known, this.held, loop.aliases, places, this.stores, reading)
-                    for p in reading.containers}
+                    for p in reading.items.containers}
     this.before = containers_held(reader)
     carried = {v for made in (*this.inner.values(), *this.held.values()) for v in made.values()}
     shown = [v for _, _, v in places_that_show(reader)]
@@ -278,7 +279,7 @@ def read_pass(reader: Reader, loop, this, enter, test):
     except (ShapeError, LanguageError) as error:
         if uneven(reader, this.before, error, reading, names):
             return False
-        if reading.unsteady or getattr(error, "shared", False):
+        if loop.unsteady or getattr(error, "shared", False):
             raise NotALoop(error.reason) from None
         raise
     finally:
@@ -303,19 +304,19 @@ def carry_storage(reader: Reader, loop, written):
 def is_stable(reader: Reader, loop, this):
     """Whether a pass ends with the kinds that it began with; what does not widens what the loop carries."""
     frame, reading = loop.frame, loop.reading
-    if reading.incomplete:
+    if reading.unset.left_out:
         for n in loop.set_first():
             if n not in loop.dead:
                 keeps_value(reader, n, frame.env.get(n, UNDEFINED), loop.kept, reading)
-        if this.outcome is RAISED or reading.incomplete.name not in loop.kept:
-            raise for_around(reader, reading.incomplete, reading)
+        if this.outcome is RAISED or reading.unset.left_out.name not in loop.kept:
+            raise for_around(reader, reading.unset.left_out, reading)
         return False
     if this.outcome is RAISED:
         fail(reader, LanguageError, "every pass of this loop raises", loop.node,
              "Raise under a condition, or before the loop.")
     if carries_more_names(reader, loop) or changed_containers(reader, this.before, loop.slots, reading, this.stores):
         return False
-    this.items = changed_items(reader, this.holders, this.held, this.stores, reading.lost_items)
+    this.items = changed_items(reader, this.holders, this.held, this.stores, reading.items.lost)
     if this.items is None:
         return False
     ends = [(key, var, value) for key, (var, value) in this.items.items()]
@@ -359,7 +360,7 @@ def drops_unsteady_names(reader: Reader, loop):
     if any(n in loop.read_outside for n in other):
         raise NotALoop(f"{other[0]} changes from pass to pass")
     if other:
-        loop.reading.unsteady += other
+        loop.unsteady += other
         loop.slots = {n: paths for n, paths in loop.slots.items() if n not in other}
         loop.kept.update(dict.fromkeys(other))
     return bool(other)
@@ -401,11 +402,11 @@ def for_around(reader: Reader, later, reading):
     """What is raised where a loop has no value of a name: a loop around it may have."""
     place = reader.environment.frame, later.name
     around = next(
-        (loop for loop in reversed(reader.loops.reading) if loop is not reading and place in loop.first_set), None
+        (loop for loop in reversed(reader.loops.reading) if loop is not reading and place in loop.unset.first_set), None
     )
     if around is None:
         return later.error
-    around.read_partly.add(place)
+    around.unset.read.add(place)
     return NotSetYet(around, later.name, later.error)
 
 
@@ -498,7 +499,7 @@ def keeps_value(reader: Reader, n, value, kept, reading):
     """Whether it is known what a pass finds in a name that it may not have set itself, when it reads it."""
     if n in kept and not isinstance(kept[n], Array):
         return True
-    read = (reader.environment.frame, n) in reading.read_partly
+    read = (reader.environment.frame, n) in reading.unset.read
     of_parts = not isinstance(value, (Var, Const)) and (
         read or any(v in reader.choices.partly for v in variables_in(value))
     )
@@ -526,7 +527,7 @@ def close_carries(reader: Reader, loop, this, runs, certain, some):
     """The carries of a loop, and what its names hold afterwards.  A pass's own lengths are no other pass's."""
     frame, shared, since = loop.frame, loop.reading.shared, loop.since
     after, made = dict(frame.env), Closed(since, runs)
-    held = this.holders, this.held, this.items, loop.reading.lost_items
+    held = this.holders, this.held, this.items, loop.reading.items.lost
     views, inside = left_as_views(reader, after, loop.names, loop.slots, this.inner, held, loop.kept, this.body,
                                   this.head, since, certain)
     restore(loop.start)

@@ -340,18 +340,33 @@ def hand_over(reader: Reader, mapping, but=()):
             _set(place, key, memo[value])
 
 
+class Items:
+    """Containers of which a loop being read must carry items, by their places."""
+
+    def __init__(self):
+        self.containers = []                # whose items change
+        self.lost = []                      # items that a pass may have changed, or not
+        self.grown = []                     # lists that a pass makes longer or shorter, with their new elements
+
+
+class Unset:
+    """Names that may have no value in a pass of a loop being read."""
+
+    def __init__(self):
+        self.read = set()                   # (frame, name) of what is read where the pass may not have set it
+        self.first_set = set()              # (frame, name) of what no one has set when the first pass begins
+        self.left_out = False               # whether an arm was left out that reads one of these
+
+
 class Loop:
     """A loop being read: the arrays from before it that it does not carry, and the arrays and containers it must."""
 
     def __init__(self, since):
         self.since = since                  # lengths that are born later belong to the loop
-        self.entry, self.stores, self.lost, self.containers, self.lost_items, self.grown = set(), {}, [], [], [], []
-        self.unsteady = []                  # names of what is no operand and changes from pass to pass
+        self.entry, self.stores, self.lost = set(), {}, []
+        self.items, self.unset = Items(), Unset()
         self.longer = set()                 # names of lists that a pass makes longer by items = items + [...]
         self.cells = set()                  # names whose value may be an array without axes when a pass ends
-        self.read_partly = set()            # (frame, name) of what is read where the pass may not have set it
-        self.first_set = set()              # (frame, name) of what no one has set when the first pass begins
-        self.incomplete = False             # whether an arm was left out that reads one of these
         self.shared = {}                    # by name and place in it: the containers that it may be when a pass ends
         self.before = frozenset()           # what names show when a pass begins: the storages
         self.around = frozenset()           # of them those of what the loop does not carry

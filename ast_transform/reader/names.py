@@ -26,13 +26,13 @@ def is_spelled(key):
 
 def not_set(reader: Reader, frame, name, node):
     """A name without a value; where an earlier pass of a loop may have set it, it is read once that is known."""
-    loop = next((loop for loop in reversed(reader.loops.reading) if (frame, name) in loop.first_set), None)
+    loop = next((loop for loop in reversed(reader.loops.reading) if (frame, name) in loop.unset.first_set), None)
     try:
         fail(reader, LanguageError, f"{name.strip()} has no value here", node, "Set it before it is read.")
     except LanguageError as error:
         if loop is None:
             raise
-        loop.read_partly.add((frame, name))
+        loop.unset.read.add((frame, name))
         raise NotSetYet(loop, name, error) from None
 
 
@@ -49,7 +49,7 @@ def read_name(reader: Reader, name, node=None):
             if reader.choices.partly and any(v in reader.choices.partly for v in variables_in(value)):
                 reader.environment.partly_read.add(name)
                 for loop in reader.loops.reading:
-                    loop.read_partly.add((frame, name))
+                    loop.unset.read.add((frame, name))
             if isinstance(value, (Walk, Var, Grown)):
                 as_it_was(reader, read_by(reader, value), node)
             if isinstance(value, Walk):
