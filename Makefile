@@ -5,12 +5,13 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check -q
 WORKERS ?= $(shell $(PYTHON) -c 'import os; print(max(2, len(getattr(os, "sched_getaffinity", lambda _: range(os.cpu_count()))(0))))')
 
-.PHONY: help notebooks demo test check types oracle legibility mutations batches rules-oracle fuzz fuzz-memory fuzz-lowered fuzz-vmap fuzz-vjp fuzz-calls fuzz-layers corpus corpus-jit cuda latency memory bench bench-quick fusion scaling docs golden rules samples clean
+.PHONY: help notebooks demo test test-all costs check types oracle legibility mutations batches rules-oracle fuzz fuzz-memory fuzz-lowered fuzz-vmap fuzz-vjp fuzz-calls fuzz-layers corpus corpus-jit cuda latency memory bench bench-quick fusion scaling docs golden rules samples clean
 .DEFAULT_GOAL := help
 
 help:
 	@echo 'make demo        print the gradient of a network as Python, then train it on handwritten digits'
-	@echo 'make test        the whole test suite (no JAX)'
+	@echo 'make test        tests of everything, in six minutes: part of them (no JAX); SAMPLE=1 takes another part'
+	@echo 'make test-all    every test, compiled: an hour; make costs: the same, and what each test takes'
 	@echo 'make cuda        kernels: by twins, in the simulator, assembled for sm_90; on the GPU where there is one'
 	@echo 'make check       lint, type hints and the fast tests, under a minute'
 	@echo 'make types       type hints, by mypy; part of make check'
@@ -79,12 +80,23 @@ $(VENV)/.docs: setup.cfg pyproject.toml | $(BIN)/python
 demo: $(VENV)/.core
 	@$(BIN)/python examples/digits.py
 
+SAMPLE ?= 0
+PYTEST = $(BIN)/python -m pytest -n $(WORKERS) --dist=worksteal
 test: $(VENV)/.test
-	$(BIN)/python -m pytest -n $(WORKERS) --dist=worksteal --ignore=tests/oracle
+	$(PYTEST) --sample $(SAMPLE) --ignore=tests/oracle
+
+test-all: $(VENV)/.test
+	$(PYTEST) --ignore=tests/oracle
+
+costs: $(VENV)/.test
+	@rm -rf build/costs && mkdir -p build/costs
+	$(PYTEST) --costs build/costs/compiled --ignore=tests/oracle
+	$(PYTEST) --costs build/costs/plain --plain --ignore=tests/oracle
+	$(BIN)/python tests/sampling.py build/costs/compiled build/costs/plain
 
 check: types
 	$(BIN)/ruff check .
-	$(BIN)/python -m pytest -n $(WORKERS) --dist=worksteal -m 'not slow' --ignore=tests/oracle
+	$(PYTEST) --sample $(SAMPLE) -m 'not slow' --ignore=tests/oracle
 
 # The packages lie side by side at the top level; as one package, which a type checker wants, they are links.
 types: $(VENV)/.test

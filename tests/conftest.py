@@ -1,13 +1,16 @@
-"""Golden files.
+"""Golden files, and which tests run.
 
-`golden(name, text)` compares text with the file `emitted/<name>` beside the test; `make golden` rewrites it.
+`golden(name, text)` compares text with the file `emitted/<name>` beside the test; `make golden` rewrites it.  With
+`--sample N` part of the tests runs, see `sampling.py`; `--costs FILE` writes what each test takes.
 """
 import difflib
 import gc
 import os
+import time
 from pathlib import Path
 
 import pytest
+import sampling
 
 os.environ.setdefault("GRADSCRIBE_VERIFY", "1")             # each emitted text is checked against its normal form
 gc.set_threshold(20_000, 20, 50)        # a compiler makes many small objects: by default a tenth of the time goes here
@@ -15,6 +18,9 @@ gc.set_threshold(20_000, 20, 50)        # a compiler makes many small objects: b
 
 def pytest_addoption(parser):
     parser.addoption("--rewrite-golden", action="store_true", help="write the golden files instead of comparing")
+    parser.addoption("--sample", type=int, help="run part of the tests, another part for each number")
+    parser.addoption("--plain", action="store_true", help="what is lowered for Numba runs as plain Python")
+    parser.addoption("--costs", help="write the processor time of each test into COSTS.<worker>")
 
 
 @pytest.fixture
@@ -35,13 +41,31 @@ def golden(request):
     return compare
 
 
-def pytest_collection_modifyitems(items):
+def pytest_collection_modifyitems(config, items):
     """Of each rule's samples `make check` takes one in five, `make test` all."""
     for item in items:
         params = getattr(getattr(item, "callspec", None), "params", {})
         sample = next((v for n, v in params.items() if n in ("index", "case", "k") and isinstance(v, int)), 0)
         if "rule" in params and sample % 5:
             item.add_marker(pytest.mark.slow)
+    if config.getoption("--sample") is not None:
+        items[:], left = sampling.chosen(items, config.getoption("--sample"))
+        config.hook.pytest_deselected(items=left)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item):
+    begin = time.process_time()
+    if getattr(item, "plain", item.config.getoption("--plain") and item.get_closest_marker("compiled") is None):
+        with sampling.lowered_text_runs_as_python():
+            done = yield
+    else:
+        done = yield
+    if item.config.getoption("--costs"):
+        worker = os.environ.get("PYTEST_XDIST_WORKER", "main")
+        with open(f"{item.config.getoption('--costs')}.{worker}", "a", encoding="utf-8") as file:
+            file.write(f"{time.process_time() - begin:.3f} {item.nodeid}\n")
+    return done
 
 
 def pytest_terminal_summary(terminalreporter):

@@ -8,7 +8,12 @@ takes a twentieth of the time and notices an entry beyond the end of an array; o
   `make costs` measures it.  A function that is not in it is new or cheap: all of it runs.
 - `@pytest.mark.compiled`: about machine code; it is never run as plain Python.
 - The tests made from the records of rules (`tests/rules`) always run in full: they are what `make mutations` measures.
+
+    python tests/sampling.py COMPILED PLAIN     write costs.txt from what `--costs` has written in two runs
 """
+import collections
+import contextlib
+import sys
 import zlib
 from pathlib import Path
 
@@ -60,3 +65,40 @@ def chosen(items: list, sample: int) -> tuple[list, list]:
             item.plain = not must and not (compiles and k == 0)
     place = {item: k for k, item in enumerate(items)}
     return sorted(kept, key=place.__getitem__), left
+
+
+@contextlib.contextmanager
+def lowered_text_runs_as_python():
+    """What is lowered for Numba runs as plain Python meanwhile."""
+    from fuzz_lowered import plain
+
+    from gradscribe.codegen import jit_cpu
+    before, jit_cpu.compiled_text = jit_cpu.compiled_text, plain
+    try:
+        yield
+    finally:
+        jit_cpu.compiled_text = before
+
+
+LEAST = 0.05                    # seconds: what costs less is not noted
+
+
+def averages(prefix: str) -> dict[str, float]:
+    """Seconds of processor time for one test of each function, from what `--costs` has written."""
+    spent = collections.defaultdict(list)
+    for path in Path(prefix).parent.glob(f"{Path(prefix).name}.*"):
+        for line in path.read_text(encoding="utf-8").splitlines():
+            seconds, nodeid = line.split(" ", 1)
+            spent[function_of(nodeid)].append(float(seconds))
+    return {name: sum(each) / len(each) for name, each in spent.items()}
+
+
+def main(compiled: str, plain: str) -> None:
+    with_code, without = averages(compiled), averages(plain)
+    lines = [f"{without.get(name, seconds):.2f} {seconds:.2f} {name}" for name, seconds in sorted(with_code.items())
+             if max(seconds, without.get(name, 0)) >= LEAST]
+    COSTS.write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
