@@ -320,7 +320,7 @@ class Writer:
                 Update(v.ended.id, "+", Op("-", (v.of(v.on), v.go)))]
 
     def refill(self, v, arrays, read_after):
-        """The end of the pass of a lane that has stopped, and the begin of the next one in it, if any is left."""
+        """End the pass of a lane that has stopped, and start the next pass in it, if any is left."""
         taken = [Store(v.of(arrays[n]), as_mask(Name(n)) if n in self.number else Name(n))
                  for n in arrays if n in set_in(self.before)]
         given = [Let(n, Compare((">",), (v.of(arrays[n]), ZERO)) if n in self.number else v.of(arrays[n]))
