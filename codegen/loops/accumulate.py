@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Accumulators: arrays that each pass gives themselves and something more are added to where they are.
+"""Accumulators: arrays that each pass replaces by themselves plus a term are updated in place.
 
-What a batch shares, the weights of a function of one example, has for adjoint a sum over the examples, and in each over
-the steps of its loops.  The text makes a new array for each term.  Here terms are added in place; where the array is
-short, each pass of the outermost loop has an accumulator of its own, and those of the passes are summed in one order.
+The adjoint of what all examples of a batch share, such as weights, is a sum over the examples and, in each, over the
+steps of its loops.  The text allocates a new array for each term.  Here terms are added in place; if the array is
+short, each pass of the outermost loop has its own accumulator, and these are summed in a fixed order.
 
 >>> import ast
 >>> from gradscribe.codegen.loops.trees import from_tree, to_tree
@@ -74,13 +74,13 @@ from gradscribe.codegen.loops.form import (
 )
 from gradscribe.codegen.loops.shapes import replace_in
 
-MOST = 64                               # entries of an array in a thread's own memory
+MOST = 64                               # entries of an array in the memory of a thread
 ZERO = Const(0)
 
 
 class Term(NamedTuple):
-    """made: the new array's allocation; store: of its entries; name: the statement that gives it the old one's name;
-    first: the allocation of the array that it is at first; loop: the outermost loop around; value: what is added.
+    """made: the allocation of the new array; store: the store of its entries; name: the statement old = new; first: the
+    allocation of the first array; loop: the outermost loop around; value: the term.
     """
     made: Alloc
     store: Store
@@ -97,7 +97,7 @@ def accumulate(function: Function) -> None:
 
 
 class _Terms:
-    """Looks for a term that may be added in place."""
+    """The search for a term that may be added in place."""
 
     def __init__(self, function):
         self.of = DefUse(function)
@@ -107,7 +107,7 @@ class _Terms:
         return next((term for term in terms if term is not None), None)
 
     def term(self, alias):
-        """The Term whose sum gets a name by `old = new`, None if it may not be added in place."""
+        """The Term of an `old = new`; None if it cannot be added in place."""
         of, at, old, new, loop = self.of, self.of.at, alias.name, alias.value.id, self.of.outermost(alias)
         made, store = self.made(new), next((u.statement for u in of.uses[new] if u.stored), None)
         if loop is None or made is None or of.blocks[made] is not of.blocks[alias] or len(of.uses[new]) != 2 or \
@@ -126,12 +126,12 @@ class _Terms:
         return Term(made, store, alias, first, loop, value)
 
     def made(self, name):
-        """The allocation of an array that is made at one place, and nowhere set again."""
+        """The only allocation of an array, if nothing else sets its name."""
         sets = self.of.sets.get(name, ())
         return sets[0] if len(sets) == 1 and isinstance(sets[0], Alloc) else None
 
     def first(self, s):
-        """The allocation of what a name is set to, which nothing reads by another name from there on."""
+        """The allocation of the array that a statement binds, if no alias of it is read from there on."""
         if not isinstance(s, Let) or not isinstance(s.value, Name):
             return s if isinstance(s, Alloc) else None
         made, at = self.made(s.value.id), self.of.at
@@ -140,7 +140,7 @@ class _Terms:
         return made if plain else None
 
     def each_once(self, store, made):
-        """Whether loops set each entry of an array once."""
+        """Whether the loops around a store set each entry of an array once."""
         s, lengths = store, {}
         while self.of.blocks[s] is not self.of.blocks[made]:
             s = self.of.above[s]
@@ -152,12 +152,12 @@ class _Terms:
 
 
 def by_entry(use, made: Alloc) -> bool:
-    """Whether a use of an array gives it, or a part of it, no second name."""
+    """Whether a use of an array makes no alias of it or of a part."""
     return use.role == "length" or use.role == "entry" and is_place(use.parent, len(made.shape))
 
 
 def without_term(value: Expr, term: Load) -> Expr | None:
-    """What a sum adds to a term, None where a value is no such sum; sums are not rounded to half precision."""
+    """The rest of a sum without a term; None if a value is no such sum.  Rounding of sums to float16 is dropped."""
     if isinstance(value, Call) and value.function == "np.float16":
         value = value.args[0]
     if not isinstance(value, Op) or value.op != "+":
@@ -183,7 +183,7 @@ def _put_in_place(function, term):
 
 
 def _each_its_own(function, term, block):
-    """The name of what each pass of the outermost loop adds up for itself, None where that would be long."""
+    """Give each pass of the outermost loop its own accumulator; the name of it, None if that would be too long."""
     loop, old, shape = term.loop, term.name.name, term.first.shape
     if not isinstance(loop, For) or loop.count is None or not is_short(term.first) or leaves(loop.block) or not any(
             isinstance(s, While) for s in statements(loop.block)) or names_in(loop.count) & set_in(loop.block):
@@ -213,5 +213,5 @@ def _each_its_own(function, term, block):
 
 
 def is_short(made: Alloc) -> bool:
-    """Whether a thread may have an array in its own memory."""
+    """Whether an array fits in the memory of a thread."""
     return all(isinstance(n, Const) for n in made.shape) and math.prod(n.value for n in made.shape) <= MOST

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Allocation hoisting: memory that a loop would ask for in every pass is asked for once, before it.
+"""Allocation hoisting: an array that a loop would allocate in every pass is allocated once, before the loop.
 
-An array that is made empty in a loop, and known by one name only, is written anew in each pass: the memory of the pass
-before will do.  It is made before the outermost loop in which its lengths do not change; products are written into
-such an array.  Arrays that a pass hands on to the next by another name are left alone.
+An uninitialised array without aliases is written anew in each pass, so it can reuse the memory of the previous pass.
+It is allocated before the outermost loop in which its lengths do not change; products are written into such an array
+too.  Arrays that a loop carries under another name stay where they are.
 
 >>> import ast
 >>> from gradscribe.codegen.loops.trees import from_tree, to_tree
@@ -75,19 +75,19 @@ def hoist_allocations(function: Function) -> None:
 
 
 def on_stack(function: Function) -> set:
-    """Short arrays of known length that only the function sees."""
+    """Arrays of a short known length without aliases, which may be on the stack."""
     known = Lengths(function)
     return {s.name for s in statements(function.block) if isinstance(s, Alloc) and s.how in ("empty", "zeros") and
             is_short(s) and known.single(s.name)}
 
 
 def moved_out(known: Lengths, made: Alloc) -> bool:
-    """Whether an allocation went out of the loops around it, as far as its lengths allow."""
+    """Move an allocation out of the loops around it, as far as its lengths allow; whether it has moved."""
     return bool(known.loops_around(made)) and known.single(made.name) and _move(known, made, made)
 
 
 def _move(known, made, s):
-    """Put an allocation before the outermost loop around `s` in which nothing sets its lengths."""
+    """Put an allocation before the outermost loop around `s` that does not set its lengths; whether there is one."""
     names = {n for d in made.shape for n in names_in(d)}
     setting = {loop for n in names for store in known.sets.get(n, ()) for loop in known.loops_around(store)} | {
         loop for n in names for loop in known.sets.get(n, ()) if isinstance(loop, For)}
@@ -113,7 +113,7 @@ def _block_of(function, s):
 
 
 def _not_negative(known, length):
-    """A length that is not negative for certain: the loop may have no pass."""
+    """Whether a length is certainly not negative: a loop without passes would not have raised."""
     if isinstance(length, Op):
         return length.op in ("+", "*") and all(_not_negative(known, a) for a in length.args)
     if isinstance(length, Name):

@@ -1,11 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Elimination and hoisting of bounds checks.
 
-Lowering writes `place(i, n)` wherever an index might lie outside its axis; a loop with such a call in it is not
-vectorised.  Here an index is a linear form of lengths, loop indices and numbers known at a loop's start.  Its smallest
-and largest value follow from the loops' ranges.  Where both are certain the call goes.  Where the smallest is certain,
-and the largest is known at the start of a loop that reaches it in each pass, one check before the loop takes the place
-of one in each pass.
+Lowering writes `place(i, n)` wherever an index might be out of bounds; such a call prevents vectorisation.  Here an
+index is a linear form of lengths, loop indices and numbers known at the start of a loop, and its extremes follow from
+the ranges of the loops.  If both extremes are within the axis, the call is removed.  If the smallest is, and the
+largest is known at the start of a loop that evaluates it in each pass, one check before the loop replaces it.
 
 >>> import ast
 >>> from gradscribe.codegen.loops.trees import from_tree, to_tree
@@ -77,8 +76,8 @@ def without_checks(function: Function) -> None:
 
 
 class Loop(NamedTuple):
-    """A loop being read whose passes all run to their ends: what is known at its start, what it sets, and the checks
-    that go before it.
+    """The current loop, if all its passes run to their end: the env at its start, the names that it sets, and the
+    checks to put before it.
     """
     node: For
     index: Symbol  # type: ignore[assignment]  # tuple.index
@@ -88,8 +87,9 @@ class Loop(NamedTuple):
 
 
 class _Bounds:
-    """env: {name: its linear form}; shapes: {array: {axis: form}}; equal: {symbol: the form that a check has shown it
-    to be}; loop: the loop around, if its passes run to their ends; sure: whether what is read is evaluated in each.
+    """An abstract interpretation over linear forms.  env: {name: its form}; shapes: {array: {axis: form}}; equal:
+    {symbol: the form that a check has shown it to be}; loop: the loop around, if its passes run to their end; sure:
+    whether the current expression is evaluated in each of them.
     """
 
     def __init__(self, function):
@@ -134,7 +134,7 @@ class _Bounds:
         return None
 
     def settled(self, form):
-        """A form in which symbols that are known to be another form are replaced."""
+        """A form with symbols replaced by the forms that they are known to equal."""
         for _ in range(20):
             symbol = next((s for s in form.terms if s in self.equal), None)
             if symbol is None:
@@ -143,7 +143,7 @@ class _Bounds:
         return form
 
     def set_equal(self, left, right):
-        """A check has passed: two lengths are one."""
+        """Record that a check has found two lengths equal."""
         if left is None or right is None:
             return
         gap = self.settled(left).plus(self.settled(right), -1)
@@ -154,7 +154,7 @@ class _Bounds:
                 return
 
     def extreme(self, form, largest):
-        """The largest or smallest value over all loops' passes: a form without loop indices."""
+        """The largest or smallest value over all passes of the loops, a form without loop indices."""
         form = self.settled(form)
         for _ in range(50):
             inner = max((s for s in form.terms if s.count is not None), key=lambda s: s.order, default=None)
@@ -165,7 +165,7 @@ class _Bounds:
         return None
 
     def not_below(self, form):
-        """Whether a form is certain to be at least 0."""
+        """Whether a form is certainly at least 0."""
         if form is None:
             return False
         form = self.settled(form)
@@ -180,7 +180,7 @@ class _Bounds:
         return out
 
     def statement(self, s):
-        """Reads a statement; gives what stands in its place, or None for itself."""
+        """Interpret a statement; return the statements that replace it, or None to keep it."""
         if isinstance(s, For):
             return self.counted(s)
         if isinstance(s, If):
@@ -225,7 +225,7 @@ class _Bounds:
     def repeated(self, s):
         for name in set_in([s]):
             self.forget(name)
-        kept = self.loop, self.sure, self.equal     # what a pass shows to be equal may not have been asked
+        kept = self.loop, self.sure, self.equal     # the loop may have no pass that checks
         self.loop, self.sure, self.equal = None, False, dict(self.equal)
         s.test = self.expression(s.test)
         s.block = self.block(s.block)
@@ -259,7 +259,7 @@ class _Bounds:
         self.shapes.pop(name, None)
 
     def distance(self, e):
-        """len(range(a, b)): b - a, where it is not 0; a - b if it counts down."""
+        """The form of len(range(a, b)) where it is not 0: b - a, or a - b if it counts down."""
         if not (isinstance(e, Call) and e.function == "len" and isinstance(e.args[0], Call)
                 and e.args[0].function == "range"):
             return None
@@ -271,7 +271,7 @@ class _Bounds:
         return last.plus(first, -1).times(step) if first is not None and last is not None else None
 
     def shape_of(self, e):
-        """The lengths of an array, as far as its making tells them."""
+        """The lengths of an array, as far as the expression shows them."""
         if isinstance(e, Name):
             return self.shapes.setdefault(e.id, {})
         if not isinstance(e, Load) or not isinstance(e.array, Name) or not all(
@@ -291,14 +291,14 @@ class _Bounds:
         n = self.value(count) if count is not None else None
         start, equal, kept = self.env, self.equal, (self.loop, self.sure)
         self.env, self.equal = dict(start), dict(equal)
-        for name in stored:             # by their names these are numbers of this pass, not of the loop's start
+        for name in stored:             # in the loop these names have the values of a pass
             self.forget(name)
         index, growing = None, {}
         if n is not None:
             symbol = next(iter(n.terms), None)
             exact = symbol.exact if symbol is not None and n == of(symbol) else None
             if exact is not None:
-                self.equal[symbol] = exact      # there is no pass otherwise
+                self.equal[symbol] = exact      # as there is a pass
             index = Symbol(Name(s.index), 0, (exact or n).plus(Linear(-1)), n)
             self.env[s.index] = of(index)
             growing = grown(s)
@@ -331,7 +331,7 @@ class _Bounds:
         return self.place(e) if isinstance(e, Call) and e.function == "place" else e
 
     def place(self, e):
-        """The index itself, where it is certain to lie on its axis."""
+        """The index itself, if it is certainly within its axis or a check before the loop ensures that."""
         at, length = map(self.value, e.args)
         if at is None or length is None or not self.not_below(self.extreme(at, False)):
             return e
@@ -370,7 +370,7 @@ class _Bounds:
         return Op("+" if form.const > 0 else "-", (out, Const(abs(form.const)))) if form.const else out
 
     def known(self, symbol, loop):
-        """Whether the name or the length of a symbol means it at the start of a loop."""
+        """Whether the name or length of a symbol has its value at the start of a loop."""
         if isinstance(symbol.said, Name):
             return loop.env.get(symbol.said.id) == of(symbol)
         array, axis = symbol.said.array, symbol.said.axis
@@ -385,7 +385,7 @@ def known_only(found):
 
 
 def runs_whole(block: list, inside: bool = False) -> bool:
-    """Whether nothing in a loop's block leaves its pass or raises an error of the user's; inside: a loop in it."""
+    """Whether nothing in a loop's block leaves the pass or raises a user's error; inside: in an inner loop."""
     for s in block:
         if isinstance(s, (Return, Raise, Assert)) or isinstance(s, (Break, Continue)) and not inside:
             return False
@@ -395,10 +395,10 @@ def runs_whole(block: list, inside: bool = False) -> bool:
     return True
 
 
-# --- what the statements tell -----------------------------------------------------------------------------------------
+# --- induction variables ----------------------------------------------------------------------------------------------
 
 def grown(loop: For) -> dict:
-    """{name: step} of numbers that a loop's body sets once in each pass, to themselves and a constant."""
+    """{name: step} of induction variables: numbers that each pass sets once, to themselves plus a constant."""
     sets: dict = {}
     for s in statements([loop]):
         for name in set_by(s):

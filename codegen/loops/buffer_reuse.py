@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Buffer reuse: memory that is read for the last time where another array of the same kind is made becomes that array.
+"""Buffer reuse: a new array takes the memory of an array of the same dtype and shape that dies where it is filled.
 
-Where a loop sets `b[i]` and reads `a[i]`, and a is never read again, b is another name for a: half the memory, and a
-sweep that touches one array in the place of two.  Each entry of b must be set in the pass that reads that entry of a
-last: the loops around both name the same entry, and no other.  Arrays made inside loops are left to allocation.py.
+If a loop sets `b[i]` and reads `a[i]`, and a is never read again, b becomes an alias of a: half the memory, and a sweep
+over one array in place of two.  Each entry of b must be set in the last pass that reads that entry of a: both accesses
+have the same index, which the loops around cover.  allocation.py handles arrays that are allocated inside loops.
 
 >>> import ast
 >>> from gradscribe.codegen.loops.trees import from_tree, to_tree
@@ -78,7 +78,7 @@ def reuse_buffers(function: Function) -> None:
 
 
 def update_in_place(function: Function) -> None:
-    """An array that each pass of a loop makes from the one of the pass before, entry by entry, is one array.
+    """Update an array in place if each pass of a loop allocates it anew from that of the previous pass, entry by entry.
 
     >>> import ast
     >>> from gradscribe.codegen.loops.trees import from_tree, to_tree
@@ -114,7 +114,7 @@ def update_in_place(function: Function) -> None:
 
 
 def _update(handed, known, order, blocks_of):
-    """What makes an array that is handed on to the next pass, and the store that fills it, if it may be that array."""
+    """(allocation, store) of a carried array that may be updated in place; else None.  handed: the name = new."""
     name, new, block = handed.name, handed.value.id, blocks_of[handed]
     made, sets = known.sets.get(new, []), known.sets[name]
     if len(made) != 1 or not isinstance(made[0], Alloc) or made[0].how != "empty" or len(sets) != 2 or \
@@ -158,7 +158,7 @@ def _top(s, row):
 
 
 def without_copies(block: list, name: str, source: str) -> None:
-    """Takes out `name[i] = source[i]`, where both are one array, and loops that hold nothing else."""
+    """Remove `name[i] = source[i]`, where both are one array, and loops that hold nothing else."""
     for s in list(block):
         if isinstance(s, Store) and s.op is None and s.entry.array == Name(name) and s.value == Load(
                 Name(source), s.entry.index):
@@ -170,7 +170,7 @@ def without_copies(block: list, name: str, source: str) -> None:
 
 
 def _is_made_alone(s, known):
-    """Whether a statement makes an array, or a product, that no other name is given to."""
+    """Whether a statement makes an array, or a product, without aliases."""
     if not isinstance(s, (Let, Alloc)):
         return False
     fresh = isinstance(s, Alloc) and not is_short(s) or isinstance(s, Let) and isinstance(
@@ -179,7 +179,7 @@ def _is_made_alone(s, known):
 
 
 def _becomes(name, made, known, at, order):
-    """Whether the last loop that reads an array is the first that sets another, entry by entry."""
+    """Whether the last loop that reads an array is the first that sets another one, entry by entry."""
     uses, later, kind = known.uses.get(name, []), known.uses[made.name], known.kinds.get(made.name)
     if kind and not known.lasting(kind[1]):
         return False
@@ -193,14 +193,14 @@ def _becomes(name, made, known, at, order):
     places = {_entry(u, len(kind[1]), known) for u in (*reads, *sets)}
     if len(places) != 1 or None in places or any(u.stored for u in reads):
         return False
-    # loops inside one another that name the same entry have one body for each, so statements are in their order
+    # each entry has one pass of the nest, which runs the statements in the order of the text
     first = min((order[u.statement] for u in sets if u.stored), default=None)
     return first is not None and all(order[u.statement] <= first for u in reads) and all(
         order[u.statement] >= first for u in sets)
 
 
 def _entry(use, rank, known):
-    """The entry that is used, if the loops around it go over its indices and nothing else."""
+    """The index of the entry that is used, if it consists of the indices of the loops around; else None."""
     if use.role != "entry" or not is_entry(use.parent, rank):
         return None
     loops = known.loops_around(use.statement)
@@ -211,7 +211,7 @@ def _entry(use, rank, known):
 
 
 def fills_used_at_once(block: list) -> None:
-    """`a[i] = 0.0` and `a[i] += v` further down become one statement, if nothing between touches the array."""
+    """Merge `a[i] = 0.0` and a later `a[i] += v` into one store, if nothing between accesses the array."""
     for fill in list(block):
         if not isinstance(fill, Store) or fill.op is not None or not is_literal(fill.value) or not isinstance(
                 fill.entry.array, Name):

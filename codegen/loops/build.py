@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Pieces of the loop form from templates: text with holes, which is read once and filled with nodes.
+"""Templates for pieces of the loop form: text with holes, which is parsed once and filled with nodes.
 
 >>> quoted("max({n} - {}, 0)", 2, n="rows")
 Call(function='max', args=(Op(op='-', args=(Name(id='rows'), Const(value=2))), Const(value=0)), keywords=())
@@ -9,10 +9,10 @@ Compare(ops=('<',), items=(Load(array=Name(id='x'), index=(Name(id='i'), Name(id
 Alloc(name='z', how='zeros', shape=(Name(id='n'),), rest=(Attribute(owner=Name(id='np'), name='float64'),), \
 origin=None, line=0)
 
-A hole {} takes the next of what is given, {name} what has this name; {*} and {*name} take several: arguments, or parts
-of an index or a tuple.  What is given may be a node, a name (of a function or an attribute as well), a number, a dtype,
-a tuple of such, or a sign: of an operation, of a comparison, = or +=.  A template is a constant of the program: what
-is known when compiling only is put into holes, never into the text.
+A hole {} takes the next positional argument, {name} the keyword argument of that name; {*} and {*name} splice several
+arguments, or parts of an index or a tuple.  An argument may be a node, a name (also of a function or an attribute), a
+number, a dtype, a tuple of these, or the sign of an operation, a comparison or an assignment (=, +=).  A template is a
+literal: what varies goes into holes, never into the text, since parsed templates are cached.
 """
 import ast
 import functools
@@ -44,7 +44,7 @@ from gradscribe.codegen.loops.form import (
 )
 from gradscribe.codegen.loops.trees import MADE, SIGNS, block_of, read
 
-SIGNS_TO_READ = {"=", *SIGNS, *(f"{sign}=" for sign in SIGNS)}         # they are put into a template before it is read
+SIGNS_TO_READ = {"=", *SIGNS, *(f"{sign}=" for sign in SIGNS)}         # they are filled in before a template is parsed
 HOLE = re.compile(r"_hole_(\d+)_")
 ZERO = Const(0)
 
@@ -55,12 +55,12 @@ def quoted(template: str, *given: Any, **named: Any) -> Expr:
 
 
 def statement(template: str, *given: Any, **named: Any) -> Statement:
-    """The statement of a template; of one that ends in a colon the head, with an empty block."""
+    """The statement of a template; one that ends in a colon gets an empty block."""
     return _filled(template, True, given, named)
 
 
 def node(value: Any) -> Expr:
-    """The expression that something given stands for."""
+    """The expression for an argument of a template."""
     if isinstance(value, Expr):
         return value
     if isinstance(value, str):
@@ -82,7 +82,7 @@ def entry(array: Any, *index: Any) -> Load:
 
 
 def joined(sign: str, parts: Iterable[Any]) -> Expr:
-    """Several with a sign between them."""
+    """Several expressions joined by an operation."""
     first, *rest = map(node, parts)
     if not rest:
         return first
@@ -91,7 +91,7 @@ def joined(sign: str, parts: Iterable[Any]) -> Expr:
 
 
 def let(target: Any, value: Expr) -> Statement:
-    """target = value: of a name, an entry, or several."""
+    """target = value; the target is a name, an entry, or a tuple of these."""
     target = node(target)
     if isinstance(target, Load):
         return Store(target, value)
@@ -114,7 +114,7 @@ def _filled(template, is_statement, given, named):
 
 @functools.cache
 def _template(template, is_statement, count, signs):
-    """A function of what is given that makes what a template says, and the names of holes that are not counted."""
+    """(a function from the arguments to the template's node, the names of the holes that have one)."""
     text, names, several, order, signs = "", [], set(), iter(range(count)), dict(signs)
     for words, field, _, _ in string.Formatter().parse(template):
         text += words
@@ -140,7 +140,7 @@ def _template(template, is_statement, count, signs):
 
 
 def _maker(part, several):
-    """A function of what is given that makes a part of a template: an expression, a statement, a tuple, a word."""
+    """A function from the arguments to a part of a template: an expression, a statement, a tuple, a word."""
     if isinstance(part, str):
         return _word(part)
     if isinstance(part, list):
@@ -163,7 +163,7 @@ def _maker(part, several):
 
 
 def _word(word):
-    """A function of what is given that makes a word: the name of a function, an attribute, or a variable."""
+    """A function from the arguments to a word: the name of a function, an attribute, or a variable."""
     before, *hole = HOLE.split(word)
     if not hole:
         return lambda given: word
@@ -174,7 +174,7 @@ def _word(word):
 
 
 def _load(array, index):
-    """An entry, or a length."""
+    """A Load, or a Length where it is array.shape[axis]."""
     if isinstance(array, Attribute) and array.name == "shape" and isinstance(array.owner, Name) and \
             isinstance(index[0], Const):
         return Length(array.owner.id, index[0].value)

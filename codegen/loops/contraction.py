@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Array contraction: arrays that live within a pass of a loop become numbers, or lose an axis.
+"""Array contraction: arrays whose entries live within one pass of a loop become numbers, or lose an axis.
 
-An array that is made empty and reached only at the current index needs no axis for it.
+An uninitialised array that is accessed only at the index of a loop needs no axis for it.
 
 >>> import ast
 >>> from gradscribe.codegen.loops.trees import from_tree, to_tree
@@ -65,18 +65,18 @@ from gradscribe.codegen.loops.shapes import (
     take_out,
 )
 
-FIRST = "first"                         # stands for the loop of an axis of one entry
+FIRST = "first"                         # in place of a loop, for an axis of length 1
 ZERO, ONE = Const(0), Const(1)
 
 
 def contract(function: Function, may_shrink: Callable[..., bool] | None = None) -> None:
-    """Changes a function in place.  may_shrink(array, uses, axes, loops): whether these axes may go, asked last."""
+    """Change a function in place.  may_shrink(array, uses, axes, loops): whether to remove these axes, called last."""
     arrays, above, found = Arrays(function), holders(function), []
     for name in sorted(arrays.own):
         made, uses = arrays.made[name], arrays.uses[name]
         if not uses or any(u.role != "entry" for u in uses) or made.how != "empty" or not castable(made):
             continue
-        first = uses[0]                         # a read would find what was in memory
+        first = uses[0]                         # the first use must not be a read
         if not first.stored or not isinstance(first.statement, Store) or first.statement.op is not None:
             continue
         lost, loops = [], set()
@@ -99,7 +99,7 @@ def contract(function: Function, may_shrink: Callable[..., bool] | None = None) 
 
 
 def check_lengths(function: Function, found: Iterable[tuple[Alloc, Iterable[int]]]) -> None:
-    """Has lengths of axes that go checked where they may be negative: such an array would not have been made."""
+    """Add checks of removed lengths that may be negative: the allocation would have raised."""
     ranges = Ranges(function)
     for made, lost in found:
         block = next(b for b in all_blocks(function) if made in b)
@@ -109,7 +109,7 @@ def check_lengths(function: Function, found: Iterable[tuple[Alloc, Iterable[int]
 
 
 def loop_of(use, axis, made, above):
-    """The loop whose index stands at an axis of an entry; FIRST for an axis of one."""
+    """The loop whose index is at an axis of an entry; FIRST for an axis of length 1; else None."""
     part = use.parent.index[axis]
     if part == ZERO:
         return FIRST if made.shape[axis] == ONE else None
@@ -120,7 +120,7 @@ def loop_of(use, axis, made, above):
 
 
 def shrink(function, found):
-    """Take axes from arrays; of one of which none stays, it becomes a number.  found: [(what makes it, the axes)]."""
+    """Remove axes from arrays; an array without axes becomes a number.  found: [(allocation, axes to remove)]."""
     made, kept = {m.name: m for m, _ in found}, {}
     for m, lost in found:
         kept[m.name] = [k for k in range(len(m.shape)) if k not in lost]
@@ -148,10 +148,10 @@ def shrink(function, found):
 
 
 def set_in_its_pass(made, first, loops, above):
-    """Whether no entry of an array outlives the pass of the loops at whose indices it is always reached.
+    """Whether no entry of an array outlives a pass of the loops at whose indices it is always accessed.
 
-    It is reached in one pass only where nothing repeats these loops after the array is made; else it must be set in
-    each pass before it is read there.
+    An entry is accessed in one pass only if nothing repeats these loops after the allocation; otherwise each pass must
+    set it before it reads it.
     """
     own = {n for n in loops if n != FIRST}
     if not own:
@@ -166,9 +166,9 @@ def set_in_its_pass(made, first, loops, above):
 
 
 def set_first(block, name, lengths, indices, whole):
-    """Whether statements set every entry of an array that a pass reaches, before they read one.
+    """Whether statements set every entry of an array that a pass accesses before they read one.
 
-    lengths: of its axes; indices: those of the pass; whole: those that go over all of an axis, and its length
+    lengths: those of its axes; indices: those of the pass; whole: {index of an inner loop: its number of passes}
     """
     for s in block:
         if name not in names_read([s]):
@@ -187,13 +187,13 @@ def set_first(block, name, lengths, indices, whole):
 
 
 def places_of(loop, name):
-    """The indices at which a loop reaches an array."""
+    """The indices at which a loop accesses an array."""
     return {n.index for s in statements([loop]) if name in names_of(s) for e in expressions(s)
             for n in walk(e) if isinstance(n, Load) and n.array == Name(name)}
 
 
 def stored_always(store, name, loops, above):
-    """Whether each pass of the loops around fills an array before it reads it, so that no entry outlives its pass."""
+    """Whether a store, or others in its place, fill an array on every path through each pass of these loops."""
     kept = {p.id for p in store.entry.index if isinstance(p, Name)}
     for s in around(store, above):
         if s in loops:
@@ -207,7 +207,7 @@ def stored_always(store, name, loops, above):
 
 
 def stores(block, name, kept):
-    """Whether statements fill an array on every path; kept: the indices of loops that fill an axis that is kept."""
+    """Whether statements fill an array on every path; kept: the indices of loops that fill a remaining axis."""
     return any(
         isinstance(s, Store) and s.op is None and s.entry.array == Name(name)
         or isinstance(s, If) and stores(s.block, name, kept) and stores(s.orelse, name, kept)

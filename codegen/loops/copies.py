@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Copy propagation: two names of one value become one, and a name of a number that number.
+"""Copy and constant propagation: two names of one value become one, and a name of a literal becomes the literal.
 
-Of the two, the later name stays, which is the user's where the earlier is one that lowering made; lengths keep theirs.
+The later name stays, since it is the user's where the earlier one comes from lowering; lengths keep their first name.
 
 >>> import ast
 >>> from gradscribe.codegen.loops.trees import from_tree, to_tree
@@ -38,7 +38,7 @@ def propagate_copies(function: Function) -> None:
     once = {s.name: s for block, in_loop in form.blocks_in_loops(function.block) if not in_loop for s in block
             if isinstance(s, (Let, Alloc)) and sets[s.name] == 1 and s.name not in function.params}
     given = {p for p in function.params if p not in sets}
-    names: dict = {}                    # what stands for a name
+    names: dict = {}                    # {name: what replaces it}
     for block in form.all_blocks(function):
         for s in list(block):
             if not isinstance(s, Let) or sets[s.name] != 1 or s.name in function.params:

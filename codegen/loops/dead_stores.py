@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Dead-store elimination: an array that is set whole before it is read is not filled with zeros first.
+"""Dead-store elimination: an array is not filled if all its entries are set before any is read.
 
 >>> import ast
 >>> from gradscribe.codegen.loops.trees import from_tree, to_tree
@@ -69,14 +69,14 @@ def without_dead_fills(function: Function) -> None:
 
 
 def fills(nest, name):
-    """Whether a nest does nothing with an array but set entries to numbers as they are written."""
+    """Whether a nest only sets entries of an array to literals."""
     return isinstance(nest, For) and all(
         isinstance(s, Store) and s.op is None and s.entry.array == Name(name) and is_literal(s.value)
         and name not in names_in(s.value) for s in statements([nest]) if name in names_of(s))
 
 
 def take_out_fill(block, nest, name):
-    """Takes the stores out of a nest, and loops that are empty then."""
+    """Remove the stores into an array from a nest, and the loops that are empty then."""
     for inner in blocks(nest):
         inner[:] = [s for s in inner if not (isinstance(s, Store) and s.entry.array == Name(name))]
         for s in list(inner):
@@ -86,12 +86,12 @@ def take_out_fill(block, nest, name):
 
 
 def covers(loop, made) -> bool:
-    """Whether a loop sets each entry of an array before it reads it: in each pass, the part of that pass."""
+    """Whether a loop sets each entry of an array before it reads it, in each pass the part at its index."""
     return isinstance(loop, For) and loop.kind == "range" and _covers(loop, made, ())
 
 
 def _covers(loop, made, indices):
-    """indices: of the loops around, each over one axis."""
+    """indices: those of the loops around, one for each of the first axes."""
     if loop.count != made.shape[len(indices)] or loop.index in set_in(loop.block) or not set_in([loop]).isdisjoint(
             n for d in made.shape for n in names_in(d)) or any(isinstance(s, JUMPS) for s in statements(loop.block)):
         return False

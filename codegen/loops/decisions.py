@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Arithmetic that a decision reads is NumPy's to the last bit.
+"""Arithmetic on which a decision depends gives NumPy's result to the last bit.
 
-Fast mathematics rounds in another way: a product and a sum become one operation, a quotient a product with the
-reciprocal.  A number that is stored may differ in its last bit; a comparison of such a number comes out the other way
-where NumPy finds a tie, and then a mask, a branch or the number of passes of a loop is another.  So the operations that
-reach a comparison, a test, a rounding or an order (a backward slice over names) are exact: their instructions carry no
-flags.  Sums over the passes of a loop are not followed: their order is free, as it is from one build of NumPy to the
-next.  Nor are powers and elementary functions NumPy's to the last bit.
+Fast mathematics rounds differently: a product and a sum become one operation, a quotient a product with the reciprocal.
+A stored number may then differ in its last bit.  A comparison of such a number may come out the other way where NumPy
+finds a tie, and so change a mask, a branch or the number of passes of a loop.  So the operations that reach a
+comparison, a test, a rounding or an order (a backward slice over names) are `exact`: their instructions carry no flags.
+The slice stops at sums over the passes of a loop: their order is free, as it differs from one build of NumPy to the
+next.  Powers and elementary functions are not NumPy's to the last bit either.
 
-In another order only such sums are added up: they are summed, and have the flags for that.  Elsewhere `(x + h) - x` is
-not `h`, and a compensated sum keeps what it compensates.
+Only such sums may be reassociated: they are `summed`, and carry the flags for that.  Elsewhere `(x + h) - x` is not
+simplified to `h`, and a compensated sum keeps its compensation.
 
 >>> import ast
 >>> from gradscribe.codegen.loops.trees import from_tree, to_tree
@@ -74,20 +74,20 @@ from gradscribe.codegen.loops.form import (
 )
 from gradscribe.codegen.loops.shapes import CASTS, around
 
-ROUNDED = {"//", "%", ">>"}             # decisions that compute
-KEPT = {"+", "-", "*", "/", "neg"} | ROUNDED            # operations that fast mathematics changes
+ROUNDED = {"//", "%", ">>"}             # operations that round, and so decide
+KEPT = {"+", "-", "*", "/", "neg"} | ROUNDED            # operations that fast mathematics rounds differently
 SUMS = {"+", "-", "*"}
-# functions of numbers that choose nothing by what they are given; any other may
+# functions of numbers whose result is continuous; that of any other may jump
 SMOOTH = ELEMENTARY - {"arctan2", in_single("arctan2")} | {n for n in CASTS if n.startswith(("float", "complex"))} | {
     "float", "complex", "abs", "square", "sqrt", "conj", "sinc", "squared_size", "complex_quotient", "real_quotient",
     "complex_size"}
-FREE = {"dot"}                          # sums whose order is free: what goes into them is not followed
+FREE = {"dot"}                          # sums whose order is free: the slice stops at them
 WHOLE = {"range", "len", "int", "place", "meet"}
 
 
 def mark_decisions(function: Function) -> None:
-    """Marks operations in place: `exact` those that decisions read, `summed` those of sums over passes."""
-    for s in statements(function.block):        # each place an object of its own
+    """Mark operations in place: `exact` where a decision depends on them, `summed` in sums over passes."""
+    for s in statements(function.block):        # no expression is shared: marks are kept by id
         form.change(s, form.unshared)
     found = _Slice(function)
     found.run()
@@ -128,7 +128,7 @@ class _Slice:
                     self.site(part)
             if isinstance(s, (Update, Store)) and s.op in ROUNDED:
                 self.exact_if(s, not self.is_whole(s))
-                self.waiting += [self.target(s), s.value]
+                self.waiting += [target_of(s), s.value]
             if isinstance(s, (Let, Update, Store)) and self.is_sum(s) and not self.of_threads(s):
                 self.summed.update(map(id, added(s).operations))
         while self.waiting:
@@ -155,7 +155,7 @@ class _Slice:
             self.set(s.targets, s.value)
         for e in read_by(s):
             for part in walk(e):
-                if isinstance(part, form.Method) and isinstance(part.owner, Name):      # a list that is appended to
+                if isinstance(part, form.Method) and isinstance(part.owner, Name):      # a list's append
                     for a in part.args:
                         self.set(part.owner, a)
 
@@ -171,10 +171,10 @@ class _Slice:
         self.defined.setdefault(root, []).append(value)
         base = root_of(value) if isinstance(target, Name) and target.id in self.stored else None
         if base:
-            self.defined.setdefault(base, []).append(target)        # what is written by one name is read by another
+            self.defined.setdefault(base, []).append(target)    # reads through one alias see writes through the other
 
     def whole_names(self):
-        """Names that stand for whole numbers, which are exact in any case."""
+        """Names of whole numbers, whose arithmetic is exact anyway."""
         found = set(self.defined) - self.stored
         while True:
             wrong = {n for n in found if not all(self.is_whole(v, found) for v in self.defined[n])}
@@ -183,7 +183,7 @@ class _Slice:
             found -= wrong
 
     def is_whole(self, e, names=None):
-        """Whether an expression, or what a statement gives its target, is a whole number that is a place or a count."""
+        """Whether an expression, or the value that a statement stores, is a whole number: an index or a count."""
         names = self.whole if names is None else names
         if isinstance(e, Const):
             return type(e.value) in (int, bool)
@@ -207,7 +207,7 @@ class _Slice:
     # decisions
 
     def site(self, e):
-        """Asks for what an expression decides by."""
+        """Put what an expression decides by on the worklist."""
         if isinstance(e, (Compare, Logic)):
             self.waiting += e.items
         elif isinstance(e, Select):
@@ -223,10 +223,8 @@ class _Slice:
         if holds:
             self.exact.add(id(e))
 
-    def target(self, s):
-        return s.entry if isinstance(s, Store) else Name(s.name)
-
     def needed(self, e):
+        """Make an operation that a decision reads exact, and put what it is computed from on the worklist."""
         if id(e) in self.seen and not isinstance(e, Name):
             return
         self.seen.add(id(e))
@@ -237,34 +235,16 @@ class _Slice:
             if e.id not in self.seen:
                 self.seen.add(e.id)
                 self.waiting += self.defined.get(e.id, ())
-        elif isinstance(e, Op):
+            return
+        if isinstance(e, Op):
             self.exact_if(e, e.op in KEPT and not self.is_whole(e) and not (
                 e.op == "neg" and isinstance(e.args[0], Const)))    # LLVM gives a quotient the flags of its negation
-            self.waiting += e.args
         elif isinstance(e, (Update, Store)):
-            self.exact_if(e, e.op in KEPT and not self.is_whole(self.target(e)))
-            self.waiting += [self.target(e), e.value]
-        elif isinstance(e, Select):
-            self.waiting += [e.then, e.orelse]
-        elif isinstance(e, Load):
-            self.waiting.append(e.array)
-        elif isinstance(e, form.Attribute):
-            if e.name not in ("shape", "size"):
-                self.waiting.append(e.owner)
-        elif isinstance(e, (Items, form.ListOf)):
-            self.waiting += e.items
-        elif isinstance(e, Call):
-            if last_of(e) not in FREE:
-                self.waiting += e.args
-        elif isinstance(e, form.Method):
-            self.waiting += [*e.args, e.owner]
-        elif isinstance(e, For):
-            self.waiting += e.range
-        elif isinstance(e, Alloc):
-            self.waiting += e.shape
+            self.exact_if(e, e.op in KEPT and not self.is_whole(target_of(e)))
+        self.waiting += OPERANDS.get(type(e), lambda e: ())(e)
 
     def is_sum(self, s):
-        """Whether a statement adds over the passes of a loop in which nothing else reads what has been added."""
+        """Whether a statement accumulates over the passes of a loop in which nothing else reads the partial sum."""
         mine = added(s)
         root = None if mine is None else root_of(mine.target)
         if root is None or self.is_whole(mine.target):
@@ -279,7 +259,7 @@ class _Slice:
         return False
 
     def of_threads(self, s):
-        """Whether a loop whose passes threads share adds to a name from before it: Numba reads such a sum itself."""
+        """Whether it is a sum over the passes of a prange loop: Numba recognises such a reduction itself."""
         target = added(s).target
         for loop in around(s, self.above):
             if isinstance(loop, For) and loop.kind == "prange":
@@ -289,14 +269,34 @@ class _Slice:
         return False
 
 
+def target_of(s):
+    return s.entry if isinstance(s, Store) else Name(s.name)
+
+
+OPERANDS = {                            # {kind of expression or statement: what its value is computed from}
+    Op: lambda e: e.args,
+    Update: lambda e: (target_of(e), e.value),
+    Store: lambda e: (target_of(e), e.value),
+    Select: lambda e: (e.then, e.orelse),
+    Load: lambda e: (e.array,),
+    form.Attribute: lambda e: () if e.name in ("shape", "size") else (e.owner,),
+    Items: lambda e: e.items,
+    form.ListOf: lambda e: e.items,
+    Call: lambda e: () if last_of(e) in FREE else e.args,
+    form.Method: lambda e: (*e.args, e.owner),
+    For: lambda e: e.range,
+    Alloc: lambda e: e.shape,
+}
+
+
 class Added(NamedTuple):
-    """A statement that adds to what its target holds: s += v, s = s + v - w; or multiplies it."""
+    """A statement that adds to its target, s += v or s = s + v - w, or multiplies it."""
     target: Any
     operations: list                # the statement itself, or the operations from its value down to the target
     multiplies: bool
 
     def like(self, other):
-        """Whether another adds to the same, too."""
+        """Whether another one accumulates into the same target in the same way."""
         return self.target == other.target and self.multiplies == other.multiplies
 
 
@@ -317,23 +317,23 @@ def added(s):
 
 
 def others(s, root, mine):
-    """How often a statement has a name otherwise than as what it adds to, as another one does."""
+    """How often a statement uses a name, not counting its use as the target of an accumulation like `mine`."""
     own = added(s)
     uses = sum(u.name == root for u in uses_in(s)) + set_by(s).count(root)
     if own is None or not own.like(mine):
         return uses
-    if isinstance(s, Store):            # the array, and what stands in its index
+    if isinstance(s, Store):            # the array, and uses in its index
         return sum(u.name == root for u in uses_in(s) if not (u.around and u.around[0] is s.entry))
     return uses - (1 if isinstance(s, Update) else 2)
 
 
 def last_of(e):
-    """The last part of the name of what is called."""
+    """The name of a called function without its module."""
     return e.function.rpartition(".")[2]
 
 
 def root_of(e):
-    """The name of an entry, of a view or of itself, or None."""
+    """The name of the array of an entry or view, or of a name itself; None of another expression."""
     while isinstance(e, (Load, form.Attribute, form.Method)):
         e = e.array if isinstance(e, Load) else e.owner
     if isinstance(e, form.Length):
@@ -342,5 +342,5 @@ def root_of(e):
 
 
 def decides(e):
-    """Whether what a function gives may jump."""
+    """Whether the result of a function may jump where its arguments change a little."""
     return e.function.count(".") < 2 and last_of(e) not in SMOOTH | FREE

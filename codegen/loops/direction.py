@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Loop reversal: loops that count down count up where the order of their passes does not matter.
+"""Loop reversal: loops that count down count up if the order of their passes does not matter.
 
-Backward loops run the forward ones in reverse.  Where a pass touches only its own entries, and numbers are summed, any
-order will do; entries in the order of memory are read twice as fast, and such a loop may be joined with others.
+The loops of the reverse sweep run those of the forward sweep backwards.  Where each pass accesses only its own entries
+and sums numbers, any order will do.  In the order of memory entries are read twice as fast, and the loop may be fused.
 
 >>> import ast
 >>> from gradscribe.codegen.loops.trees import from_tree, to_tree
@@ -34,12 +34,12 @@ from gradscribe.codegen.loops.form import For, Function, Name, statements
 
 
 def upward(function: Function, own: set) -> None:
-    """Changes a function's loops in place; own: arrays that are known by one name only."""
+    """Change the loops of a function in place; own: arrays without aliases."""
     for loop in list(statements(function.block)):
         if isinstance(loop, For) and counts_down(loop) and any_order(loop, own, function, sums=True):
             loop.range = (loop.count,)
 
 
 def counts_down(loop: For) -> bool:
-    """Whether it is range(n - 1, -1, -1), of a name."""
+    """Whether it is range(n - 1, -1, -1), where n is a name."""
     return loop.downward and loop.kind == "range" and isinstance(loop.count, Name)

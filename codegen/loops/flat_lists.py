@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A pass's list of lists as one list of all entries, and one of how many each has: what a thread can have.
+"""Flattening of lists of lists: one list of all entries and one list of lengths, which the memory of a thread can hold.
 
-Lists are filled at their end and emptied from there, so that one after the other they may as well be one.
+Lists are filled and emptied at their end, so the inner lists can follow each other in one list.
 
 >>> import ast
 >>> from gradscribe.codegen.loops.trees import from_tree, to_tree
@@ -73,8 +73,8 @@ from gradscribe.codegen.loops.types import type_of
 
 
 class Nested(NamedTuple):
-    """inner, outer: a list of a pass's inner loop, and the one that has it; holder: the list of the outer ones, if any;
-    mine: {the outer one, or a name for what the holder gives: the names for what that gives}.
+    """inner, outer: a list of an inner loop, and the list that it is appended to; holder: the list of outer lists, if
+    any; mine: {outer, or a name of a list popped from the holder: the names of the lists popped from it}.
     """
     inner: str
     outer: str
@@ -93,7 +93,7 @@ class _Lists:
         self.function, self.of = function, DefUse(function)
 
     def nested(self):
-        """A Nested of `outer.append(inner)`, None where there is none, or where lists are used otherwise."""
+        """The Nested of an `outer.append(inner)`; None where there is none, or where lists have other uses."""
         puts = (s for s in self.of.at if isinstance(appended(s)[1], Name))
         return next(filter(None, map(self.put, puts)), None)
 
@@ -119,12 +119,12 @@ class _Lists:
         return Nested(inner, outer, holder, dict(zip(takers, map(list, each))))
 
     def taken(self, uses):
-        """{the name of what a list gives: its uses, None where it is anything else as well}"""
+        """{name of a list popped from this one: its uses, None if it has others}"""
         names = [s.name if popped(s) else None for s in uses["pop"]]
         return {name: self.uses(name, made=0, given=1, append=0, put=0) for name in names}
 
     def uses(self, name, **times):
-        """What is done with a list, {kind: the statements}; None if it is used otherwise, or not so often."""
+        """The uses of a list, {kind: the statements}; None if it has other uses, or not as many as `times` says."""
         found = {"made": [], "given": [], "append": [], "put": [], "pop": [], "len": [], None: []}
         for s in self.of.sets.get(name, ()):
             found["given" if popped(s) else "made" if isinstance(s, Let) and s.value == ListOf(()) else None].append(s)
@@ -134,8 +134,8 @@ class _Lists:
 
 
 class _Flat:
-    """count: {list of entries: how many it has}; counts: {list of lists: the list of how many each has}; of: {list of
-    entries: that in which they are}; kind: of an entry.
+    """count: {list of entries: its length}; counts: {list of lists: the list of their lengths}; of: {list of entries:
+    the flat list that holds them}; kind: the type of an entry.
     """
 
     def __init__(self, function, found):
@@ -156,7 +156,7 @@ class _Flat:
         out, left = [], []
         for s in block:
             out += self.statement(s, left)
-        for last in left:               # entries that nothing took
+        for last in left:               # entries that were not popped
             rest = near(block[-1], "while {} > 0:", self.count[last])
             rest.block = [near(rest, "{} -= 1", self.count[last]),
                           near(rest, "{} = {}.pop()", self.fresh(f"{last}_left", self.kind), self.of[last])]
@@ -164,7 +164,7 @@ class _Flat:
         block[:] = out
 
     def statement(self, s, left):
-        """The statements in the place of one; left: the lists of entries that its block takes are added."""
+        """The statements that replace one; lists of entries that it pops are added to `left`."""
         found, counts, count = self.found, self.counts, self.count
         if isinstance(s, Let) and s.value == ListOf(()):
             if s.name in (found.holder, found.outer):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The loop form: loops, branches and assignments over numbers and entries of arrays.
+"""The loop form, the compiler's IR of loops: loops, branches and assignments over numbers and entries of arrays.
 
     function   := name, parameters, types {name: (dtype, rank)}, block
     statement  := Let(name, value) | Unpack(names, value) | Alloc(name, how, shape, dtype)
@@ -10,9 +10,9 @@
     expression := Name | Const | Op | Compare | Logic | Select | Load(array, index) | Length(array, axis)
                 | Call | Method | Attribute | Slice | Items | ListOf | EmptyList
 
-Expressions are frozen and compared by value: two of them may be one object, and a pass makes new ones.  Statements
-belong to the block that holds them.  A name has one type all over a function, as in Numba.  Every statement knows the
-user's place that it comes from, its `origin`.
+Expressions are immutable, compared by value and may be shared; passes make new ones.  Statements are mutable and belong
+to the block that holds them.  A name has one type in the whole function, as in Numba.  The `origin` of a statement is
+the place in the user's source that it comes from.
 
 >>> x, i = Name("x"), Name("i")
 >>> Load(x, (i,)) == Load(Name("x"), (Name("i"),)), sorted(names_in(Op("+", (Load(x, (i,)), Const(1)))))
@@ -27,7 +27,7 @@ Stated = TypeVar("Stated", bound="Statement")
 
 
 class Type(NamedTuple):
-    """The dtype and the rank of a value; None where that is not known, as of lists and tuples."""
+    """The dtype and the rank of a value; None where unknown, as for lists and tuples."""
     dtype: str | None = None
     rank: int | None = None
 
@@ -38,10 +38,7 @@ UNKNOWN = Type()
 # --- expressions ------------------------------------------------------------------------------------------------------
 
 class Expr:
-    """An expression; its parts are expressions, tuples of them, and words.
-
-    What is asked of one again and again is kept in it.
-    """
+    """An expression; its parts are expressions, tuples of them, and words.  The slots cache results of analyses."""
 
     __slots__ = ("_asked", "_children", "_hash", "_names", "_reads", "_shown", "_used")
     if TYPE_CHECKING:
@@ -51,7 +48,7 @@ class Expr:
         _used: tuple
 
     def key(self) -> tuple:
-        """What makes two of one class equal."""
+        """The parts that decide equality."""
         return tuple([getattr(self, name) for name in self.__match_args__])
 
     def __eq__(self, other):
@@ -74,7 +71,7 @@ EXACT, SUMMED = "exact ", "summed "
 
 
 def sign_of(op: str) -> str:
-    """An operation without how it is to be computed."""
+    """An operation without its mark EXACT or SUMMED."""
     return op.rpartition(" ")[2]
 
 
@@ -88,7 +85,7 @@ class Const(Expr):
     value: Any
 
     def key(self):
-        """0.0 and -0.0 are two numbers, and NaN is what it is."""
+        """By representation: 0.0 differs from -0.0, and NaN equals NaN."""
         return type(self.value), repr(self.value) if isinstance(self.value, (float, complex)) else self.value
 
 
@@ -96,7 +93,7 @@ class Const(Expr):
 class Op(Expr):
     """Arithmetic: + - * / // % ** & | ^ << >> @ of two; neg, not, ~ and pos of one.
 
-    Before that may stand how it is to be computed: EXACT, as NumPy rounds; SUMMED, in any order.
+    A mark may precede the sign: EXACT, round as NumPy does; SUMMED, reassociate freely.
     """
     op: str
     args: tuple
@@ -104,7 +101,7 @@ class Op(Expr):
 
 @expression
 class Compare(Expr):
-    """a < b, or a row of such: ops are one fewer than items."""
+    """a < b, or a chain: there is one item more than ops."""
     ops: tuple
     items: tuple
 
@@ -125,14 +122,14 @@ class Select(Expr):
 
 @expression
 class Load(Expr):
-    """array[index, ...]: an entry, or a view where a part is a slice or the parts are fewer than the axes."""
+    """array[index, ...]: an entry, or a view if a part is a slice or there are fewer parts than axes."""
     array: Expr
     index: tuple
 
 
 @expression
 class Length(Expr):
-    """array.shape[axis], of an array that has a name."""
+    """array.shape[axis] of a named array."""
     array: str
     axis: int
 
@@ -162,7 +159,7 @@ class Method(Expr):
 
 @expression
 class Attribute(Expr):
-    """x.T, x.real, x.size, and values of modules: np.inf."""
+    """x.T, x.real, x.size, and constants of modules: np.inf."""
     owner: Expr
     name: str
 
@@ -187,12 +184,12 @@ class ListOf(Expr):
 
 @expression
 class EmptyList(Expr):
-    """A list without elements, of the type that it has with this one: [of for _ in range(0)]."""
+    """An empty list typed by an example of an element: [of for _ in range(0)]."""
     of: Expr
 
 
 def children(e: Expr) -> tuple:
-    """The expressions that one is made of."""
+    """The direct subexpressions."""
     try:
         return e._children
     except AttributeError:
@@ -208,7 +205,7 @@ def children(e: Expr) -> tuple:
 
 
 def walk(e: Expr) -> Iterator[Any]:
-    """An expression and all that are in it, itself first."""
+    """An expression and all its subexpressions, itself first."""
     yield e
     for part in children(e):
         yield from walk(part)
@@ -230,7 +227,7 @@ def names_in(e: Expr) -> frozenset:
 
 
 def rebuilt(e: Expr, change: Callable[[Expr], Expr]) -> Expr:
-    """An expression with `change` applied to its parts; itself where none changes."""
+    """An expression with `change` applied to its direct subexpressions; itself where none changes."""
     values, same = [], True
     for name in e.__match_args__:
         part = getattr(e, name)
@@ -251,7 +248,7 @@ def _is(a, b):
 
 
 def unshared(e: Expr) -> Expr:
-    """A copy of which each part is an object of its own."""
+    """A deep copy that shares no parts."""
     values = [unshared(part) if isinstance(part, Expr) else tuple(
         [unshared(p) if isinstance(p, Expr) else p for p in part]) if type(part) is tuple else part
         for part in (getattr(e, name) for name in e.__match_args__)]
@@ -259,7 +256,7 @@ def unshared(e: Expr) -> Expr:
 
 
 def renamed(e: Expr, names: dict) -> Expr:
-    """An expression by other names: {name: expression or name}; a length keeps to names."""
+    """An expression with names substituted: {name: expression or name}; in a Length only names."""
     if names_in(e).isdisjoint(names):
         return e
     if isinstance(e, Name):
@@ -275,7 +272,7 @@ def renamed(e: Expr, names: dict) -> Expr:
 
 @dataclass(eq=False, slots=True)
 class Statement:
-    """origin: the user's place; line: the number of the printed line."""
+    """origin: the place in the user's source; line: the number of the printed line."""
     if TYPE_CHECKING:
         __match_args__: ClassVar[tuple]
 
@@ -304,7 +301,7 @@ class Unpack(Statement):
 
 @statement
 class Alloc(Statement):
-    """name = np.empty(shape, dtype) or np.zeros, np.ones, np.full; rest: what full fills it with, and the dtype."""
+    """name = np.empty(shape, dtype) or np.zeros, np.ones, np.full; rest: the fill value of full, and the dtype."""
     name: str
     how: str
     shape: tuple
@@ -341,7 +338,7 @@ class Update(Statement):
 
 @statement
 class For(Statement):
-    """for index in range(*range): block; kind: range, or prange where cores share the passes."""
+    """for index in range(*range): block; kind: range, or prange for a parallel loop."""
     index: str
     range: tuple
     block: list
@@ -351,7 +348,7 @@ class For(Statement):
 
     @property
     def count(self) -> Expr | None:
-        """n of range(n) and of range(n - 1, -1, -1); None of another range."""
+        """n of range(n) and of range(n - 1, -1, -1); None of other ranges."""
         if len(self.range) == 1:
             return self.range[0]
         return self.range[0].args[0] if self.downward else None
@@ -382,7 +379,7 @@ class If(Statement):
 
 @statement
 class Do(Statement):
-    """A call for what it does."""
+    """A call for its effect."""
     value: Expr
     origin: Any = None
     line: int = 0
@@ -431,8 +428,8 @@ class Nothing(Statement):
 
 @dataclass
 class Function:
-    """params: the names of the parameters; types: those of all names; filled: arrays among the parameters of which no
-    axis is of length 0.
+    """params: the names of the parameters; types: those of all names; filled: the parameters that are arrays without an
+    axis of length 0.
     """
     name: str
     params: list
@@ -454,7 +451,7 @@ def blocks(s: Statement) -> list:
 
 
 def statements(block: list) -> Iterator[Any]:
-    """All statements of a block, those inside others as well, in the order of the text."""
+    """All statements of a block, nested ones included, in the order of the text."""
     for s in block:
         yield s
         if type(s) in BLOCKS:
@@ -470,7 +467,7 @@ def all_blocks(function: Function) -> Iterator[list]:
 
 
 def blocks_in_loops(block: list, in_loop: bool = False) -> Iterator[tuple[list, bool]]:
-    """A block and every one inside it, with whether it is in a loop."""
+    """A block and all nested ones, each with whether it is in a loop."""
     yield block, in_loop
     for s in block:
         for inner in blocks(s):
@@ -478,20 +475,20 @@ def blocks_in_loops(block: list, in_loop: bool = False) -> Iterator[tuple[list, 
 
 
 def place_in(block: list, inner: Statement) -> int:
-    """The number of the statement of a block that is, or holds, another; -1 if none does."""
+    """The position of the statement of a block that is or contains another; -1 if none does."""
     return next((k for k, s in enumerate(block) if s is inner or any(i is inner for b in blocks(s)
                                                                      for i in statements(b))), -1)
 
 
 def holders(function: Function) -> dict:
-    """{statement: that whose block it stands in}, of those that stand in one."""
+    """{statement: the statement in whose block it is}, of nested statements."""
     return {inner: s for s in statements(function.block) for b in blocks(s) for inner in b}
 
 
 def read_by(s: Statement) -> Iterator[Expr]:
-    """The expressions of a statement itself that are evaluated: not those of the blocks in it.
+    """The expressions that a statement itself evaluates, without those of its blocks.
 
-    What a store changes is among them as its places only: of x[i] = v, i and v; of x[i] += v, x[i] as well.
+    Of x[i] = v these are i and v; of x[i] += v also x[i].
     """
     if isinstance(s, (Let, Do, Return, Raise, Update)):
         yield s.value
@@ -516,7 +513,7 @@ def read_by(s: Statement) -> Iterator[Expr]:
 
 
 def set_by(s: Statement) -> tuple:
-    """The names that a statement itself gives a value: not entries, nor what the blocks in it set."""
+    """The names that a statement itself sets, without entries and without those that its blocks set."""
     if isinstance(s, (Let, Alloc, Update)):
         return (s.name,)
     if isinstance(s, For):
@@ -535,7 +532,7 @@ def flat(targets: Items) -> Iterator[Expr]:
 
 
 def stored_by(s: Statement) -> list:
-    """The entries that a statement itself stores into."""
+    """The entries that a statement itself stores."""
     if isinstance(s, Store):
         return [s.entry]
     if isinstance(s, Unpack):
@@ -544,7 +541,7 @@ def stored_by(s: Statement) -> list:
 
 
 def names_of(s: Any) -> frozenset:
-    """The names that a statement itself reads: in its expressions, arrays that it stores into, what it adds to."""
+    """The names that a statement itself uses: in expressions, as arrays that it stores into, as what it updates."""
     kind = type(s)
     if kind is Let or kind is Do:
         return names_in(s.value)
@@ -557,12 +554,12 @@ def names_of(s: Any) -> frozenset:
 
 
 def names_read(block: list) -> set:
-    """The names that statements read, in blocks inside as well."""
+    """The names that statements use, nested ones included."""
     return {n for s in statements(block) for n in names_of(s)}
 
 
 def set_in(block: list) -> set:
-    """The names that statements give a value, in blocks inside as well."""
+    """The names that statements set, nested ones included."""
     return {n for s in statements(block) for n in set_by(s)}
 
 
@@ -572,7 +569,7 @@ def all_names(function: Function) -> set:
 
 
 def free_name(name: str, taken: Container) -> str:
-    """A name that is not taken, with underscores after it if it must.
+    """A name that is not taken: this one, with underscores appended if needed.
 
     >>> free_name("x", {"x", "x_"})
     'x__'
@@ -583,14 +580,14 @@ def free_name(name: str, taken: Container) -> str:
 
 
 def unused(name: str, taken: set) -> str:
-    """A name that is not taken; it is from now on."""
+    """A name that is not taken; it is added to `taken`."""
     name = free_name(name, taken)
     taken.add(name)
     return name
 
 
 def copied(s: Stated) -> Stated:
-    """A copy of a statement, with copies of those in it; expressions are shared."""
+    """A copy of a statement and those in its blocks; expressions are shared."""
     parts = [[copied(i) for i in part] if isinstance(part, list) else part
              for part in (getattr(s, name) for name in s.__match_args__)]
     return type(s)(*parts)
@@ -602,7 +599,7 @@ PARTS = {Let: ("value",), Unpack: ("targets", "value"), Alloc: ("shape", "rest")
 
 
 def expressions(s: Statement) -> Iterator[Expr]:
-    """The expressions of a statement itself, what it stores into included."""
+    """The expressions of a statement itself, entries that it stores included."""
     for name in PARTS.get(type(s), ()):
         part = getattr(s, name)
         if type(part) is tuple:
@@ -612,7 +609,7 @@ def expressions(s: Statement) -> Iterator[Expr]:
 
 
 def change(s: Statement, f: Callable[..., Expr]) -> None:
-    """Put f(expression) in the place of each expression of a statement itself, what it stores into included."""
+    """Replace each expression e of a statement itself by f(e), entries that it stores included."""
     for name in PARTS.get(type(s), ()):
         part = getattr(s, name)
         setattr(s, name, tuple(map(f, part)) if type(part) is tuple else f(part))

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Loop fusion: loops over the same entries become one loop.
 
-Lowering writes a loop for each array statement.  A loop joins an earlier one of the same length where no entry is
-needed before it is made: whatever one of them writes, both reach at the index of the loop.  On the way up it passes
-statements that it has nothing to do with, and so do allocations.  Then the loops inside are joined in the same way.
+Lowering writes a loop for each array statement.  A loop is fused with an earlier one of the same length if no entry is
+read before it is written: both access whatever one of them writes at the index of the loop.  On the way up the loop
+passes statements that are independent of it; allocations and numbers that it needs move with it.  Then inner loops are
+fused in the same way.
 
 >>> import ast
 >>> from gradscribe.codegen.loops.trees import from_tree, to_tree
@@ -58,14 +59,14 @@ from gradscribe.codegen.loops.form import (
 )
 from gradscribe.codegen.loops.shapes import is_check, is_counted, is_fill
 
-ARRAYS = 16                             # so many that LLVM still tells them apart when it starts
+ARRAYS = 16                             # at most so many, which LLVM still checks for overlap at run time
 LONGEST = 1000                          # statements of a loop's body
-FAR = 60                                # statements that a loop passes
+FAR = 60                                # at most so many statements that a loop moves past
 
 
 class Fusion:
-    """touched: {statement, or loop and "body": its effects}, manners: {loop: its manner}, as far as it has been joined;
-    hoped: arrays that vanish if the loops that use them become one.
+    """touched: {statement, or (loop, "body"): its effects} and manners: {loop: its manner}, kept up to date; hoped:
+    arrays that vanish if the loops that use them are fused.
     """
 
     def __init__(self, function: Function):
@@ -79,7 +80,7 @@ class Fusion:
         self.function.block = self.block(self.function.block)
 
     def block(self, block):
-        """A block with its loops joined, those inside as well."""
+        """A block with its loops fused, inner ones included."""
         loops = {s: s.block for s in block if is_counted(s)}
         for hoped in (self.used_alike(block), set()):
             self.hoped = hoped
@@ -103,7 +104,7 @@ class Fusion:
         return out
 
     def used_alike(self, block):
-        """Arrays that a block's loops with one and the same head use alone: they vanish if those become one loop."""
+        """Arrays that only loops of one head use: they vanish if these are fused."""
         heads = {}
         for s in block:
             if is_counted(s):
@@ -114,17 +115,17 @@ class Fusion:
                 self.arrays.made[n].how == "empty" and len(self.arrays.uses[n]) == sum(found.values())}
 
     def crowded(self, *bodies, hoped=frozenset()):
-        """Whether so many arrays stay that LLVM does not tell them apart."""
+        """Whether more arrays remain than LLVM checks for overlap."""
         names = set().union(*(where.keys() - hoped for body in bodies for where in (body.reads, body.writes)))
         return len(names) > ARRAYS and sum(not self.vanishes(n, *bodies) for n in names) > ARRAYS
 
     def vanishes(self, name, *bodies):
-        """Whether an array is made and used for these loops only."""
+        """Whether only these loops use an array."""
         return name in self.arrays.own and self.arrays.made[name].how == "empty" and \
             len(self.arrays.uses[name]) == sum(body.counts.get(name, 0) for body in bodies)
 
     def joined(self, loop, out):
-        """Whether a loop went into an earlier one; what it waits for, allocations and numbers, goes before that."""
+        """Fuse a loop with an earlier one, after what it needs has moved before that; whether that was possible."""
         effects, along = self.effects(loop), []
         for k in reversed(range(max(0, len(out) - FAR), len(out))):
             earlier, moving = out[k], [effects, *map(self.effects, along)]
@@ -144,7 +145,7 @@ class Fusion:
                     out.remove(s)
                 out[k:k] = along
                 return True
-            check = is_check(earlier)           # goes before what it is for
+            check = is_check(earlier)           # a check goes before what it guards
             if check or not all(self.apart(m, other) for m in moving):
                 if not (check or isinstance(earlier, (Let, Alloc, Unpack)) or isinstance(
                         earlier, Store) and earlier.op is None or is_fill(earlier)):
@@ -153,14 +154,14 @@ class Fusion:
         return False
 
     def apart(self, a, b):
-        """Two statements may change places; arrays that are not our own may be one."""
+        """Whether two statements commute; arrays that are not the function's own may alias."""
         own = self.arrays.own
         if (a.writes.keys() | b.writes.keys()) - own and (a.foreign(own) and b.foreign(own)):
             return False
         return not (a.written & (b.read | b.written)) and not (b.written & a.read)
 
     def effects(self, s, part=None):
-        """The effects of a statement, or of a loop's body; kept until the loop is joined by another."""
+        """The effects of a statement, or of a loop's body, cached until it is fused."""
         key = s if part is None else (s, part)
         if key not in self.touched:
             asks = isinstance(s, (Let, Store, Unpack)) and reads_only(s.value)
@@ -173,7 +174,7 @@ class Fusion:
         return self.manners[loop]
 
     def absorbed(self, fill, loop, between):
-        """Whether a loop that fills an array went down into one that adds to it; it counts by that one's name then."""
+        """Move a loop that fills an array down into one that updates it, whose index it takes; whether it could."""
         if not is_counted(fill) or not is_fill(fill) or fill.range != loop.range:
             return False
         old, new, effects = fill.index, loop.index, self.effects(fill)
@@ -222,32 +223,31 @@ class Fusion:
 
 
 def moves_with(index: str, place: Expr) -> bool:
-    """Whether a place is another in each pass of a loop: its index, alone or with a number that is written out."""
+    """Whether an index differs in each pass of a loop: its index, alone or plus or minus a literal."""
     if isinstance(place, Op) and place.op in ("+", "-") and len(place.args) == 2 and isinstance(place.args[1], Const):
         place = place.args[0]
     return place == Name(index)
 
 
-# --- what joining gains -----------------------------------------------------------------------------------------------
+# --- profitability ----------------------------------------------------------------------------------------------------
 
 def alike(first, second):
-    """Whether two loops gain by being one, by their manners.
+    """Whether fusion of two loops is profitable, by their manners.
 
-    LLVM vectorises the innermost loops of which none gathers by an index that is looked up or makes a number of itself;
-    one that it does not vectorise holds up the other.  An elementary function in a loop of its own is vectorised,
-    around another loop it is not.
+    LLVM vectorises innermost loops without indirect indices and without recurrences; a loop that it cannot vectorise
+    would prevent it for the other.  A call of an elementary function is vectorised in an innermost loop only.
     """
     (plain, deep, dear), (plain_2, deep_2, dear_2) = first, second
     return plain == plain_2 and (deep == deep_2 or not (dear_2 if deep else dear))
 
 
 def of_both(first, second):
-    """The manner of a loop of two."""
+    """The manner of two fused loops."""
     return first[0] and second[0], first[1] or second[1], first[2] or second[2]
 
 
 def manner(loop: For) -> tuple:
-    """(vectorised, has loops inside, calls elementary functions)."""
+    """(can be vectorised, has inner loops, calls elementary functions)."""
     plain, deep, dear = True, False, False
     for s in statements(loop.block):
         deep = deep or isinstance(s, For)
@@ -263,7 +263,7 @@ def manner(loop: For) -> tuple:
 
 
 def added(name, value):
-    """What a value adds to the number of this name; the value itself if it does something else."""
+    """The term that a value adds to the number of this name; the value itself if it is no such sum."""
     if isinstance(value, Op) and value.op in ("+", "-") and len(value.args) == 2:
         left, right = value.args
         if left == Name(name):

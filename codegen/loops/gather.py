@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Scatter to gather: sums into shifted places of one array become one loop over the places.
+"""Scatter to gather: sums into shifted slices of one array become one loop over its entries.
 
 The gradient of `u[:-2] + u[1:-1] + u[2:]` adds one array into three slices of another: three sweeps over both.  Here
-each place of the target is reached once, and gathers what is added to it, in the same order.  What is added stands in
-memory with a border of zeros, so that no place is a case of its own.
+one sweep visits each entry of the target once and gathers its terms, in the same order.  The source gets a border of
+zeros, so that entries near the ends need no special case.
 
 >>> import ast
 >>> from gradscribe.codegen.loops.trees import from_tree, to_tree
@@ -66,7 +66,7 @@ from gradscribe.codegen.loops.form import (
 )
 from gradscribe.codegen.loops.shapes import entries_changed, is_counted
 
-TERMS = 3                               # so many sweeps become one; of two, the border costs what is gained
+TERMS = 3                               # at least so many sweeps become one: for two, the border costs the gain
 
 
 class Term(NamedTuple):
@@ -94,7 +94,7 @@ def gather(function: Function) -> None:
 
 
 def runs(block, function, arrays):
-    """The rows of nests in a block that add to shifted places of one array, which nothing between them touches."""
+    """(block, nests, terms) of nests that add to shifted slices of one array, without an access to it in between."""
     for k, s in enumerate(block):
         first = term_of(s, function.types)
         if first is None:
@@ -128,21 +128,19 @@ def fits(terms, arrays):
 
 
 def padded(name, lengths, arrays):
-    """Whether an array may have a border: the function has it for itself, and reaches it by entry only, none of which
-    is counted from the end.
-    """
+    """Whether an array may get a border: it has no alias and is accessed by entry only, without negative indices."""
     return name in arrays.own and arrays.made[name].how == "empty" and arrays.made[name].shape == lengths and all(
         u.role == "entry" and is_place(u.parent, len(lengths)) and not any(map(from_the_end, u.parent.index))
         for u in arrays.uses[name])
 
 
 def from_the_end(part):
-    """Whether a place is written as a number below zero."""
+    """Whether an index is a negative literal."""
     return isinstance(part, Op) and part.op == "neg" or isinstance(part, Const) and part.value < 0
 
 
 def term_of(s, types):
-    """The Term of a nest, None if it is none."""
+    """The Term of a nest; None if it is no such sum."""
     indices, lengths, nest = [], [], s
     while is_counted(nest) and len(nest.block) == 1:
         indices.append(nest.index)
@@ -165,7 +163,7 @@ def term_of(s, types):
 
 
 def shift_of(place, index):
-    """a of index + a, which is not below 0; None of another place."""
+    """a of index + a, if it is not negative; None for another index."""
     if place == Name(index):
         return 0
     if isinstance(place, Op) and place.op == "+" and place.args[0] == Name(index) and isinstance(
@@ -175,7 +173,7 @@ def shift_of(place, index):
 
 
 def linear(value, place):
-    """(array, factor, whether it is negated) of factor * array[place], whose factor is written out; None of others."""
+    """(array, factor, whether it is negated) of factor * array[place] with a literal factor; None of others."""
     negative = False
     while isinstance(value, Op) and value.op == "neg":
         value, negative = value.args[0], not negative
@@ -188,7 +186,7 @@ def linear(value, place):
 
 
 def put(function, block, nests, terms, arrays):
-    """One nest in the place of several, and borders for what they add."""
+    """Replace the nests by one, and give their sources borders."""
     first, rank = terms[0], len(terms[0].indices)
     least = [min(t.shifts[k] for t in terms) for k in range(rank)]
     width = [max(t.shifts[k] for t in terms) - least[k] for k in range(rank)]
@@ -219,9 +217,9 @@ def put(function, block, nests, terms, arrays):
 
 
 def counted(function, block, term, width):
-    """How many places there are along each axis, and the statements that say so: none where nothing is added at all.
+    """(the number of entries along each axis, the statements that compute them): 0 if nothing is added at all.
 
-    They stand at the beginning where the lengths are known there, and are found again by the next nest.
+    These are put at the top of the function if the lengths are known there, for the next nest to reuse.
     """
     counts, lets, unknown = [], [], [n for n in term.lengths if not isinstance(n, Const)]
     for k, (n, w) in enumerate(zip(term.lengths, width)):
@@ -247,9 +245,7 @@ def counted(function, block, term, width):
 
 
 def known_from(function, names):
-    """The place in a function's block from which on names have their only values, which no counts come before; None
-    where they are set inside others.
-    """
+    """The position in a function's block from which on names have their only values; None if they are set elsewhere."""
     sets = [n for s in statements(function.block) for n in set_by(s)]
     top = {n: k for k, s in enumerate(function.block) for n in set_by(s) if isinstance(s, Let)}
     if any(sets.count(n) > (n not in function.params) or n not in top and n not in function.params for n in names):
@@ -259,7 +255,7 @@ def known_from(function, names):
 
 
 def plus(e: Expr, n: int) -> Expr:
-    """e + n, for a number that is not below 0."""
+    """e + n, for n of at least 0."""
     if n == 0:
         return e
     if isinstance(e, Const):

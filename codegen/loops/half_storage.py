@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Arrays in half precision in the loop form: entries are widened where they are read, rounded where they are stored.
+"""Storage in half precision: arrays are float16, entries are widened when read and rounded when stored.
 
 >>> import ast
 >>> from gradscribe.codegen.loops.trees import from_tree, to_tree
@@ -12,8 +12,8 @@
 ...         total += z[i]
 ...     return (total, z)''').body[0], {"x": ("float32", 1), "w": ("float32", 0)})
 
-Before the passes, `allocate_in_half` rounds what is stored, so that a pass that uses it at once uses what was stored;
-`store_in_half`, the last of them, does the rest.
+`allocate_in_half` runs before the passes and rounds what is stored, so that a pass that forwards a stored value
+forwards the rounded one; `store_in_half`, the last pass, does the rest.
 
 >>> allocate_in_half(function.block, {"z"})
 >>> store_in_half(function, {"x"}, [HALF, HALF])
@@ -65,11 +65,11 @@ from gradscribe.codegen.loops.form import (
 from gradscribe.codegen.loops.types import inferred, type_of
 
 HALF, SINGLE = np.dtype("float16"), np.dtype("float32")
-OF_HALVES = {"np.dot", "product", "np.ascontiguousarray"}       # what they give is in half if all they are given is
+OF_HALVES = {"np.dot", "product", "np.ascontiguousarray"}       # their result is in half precision if all arguments are
 
 
 def allocate_in_half(block: list, names: set) -> None:
-    """Arrays of these names, made in single precision, are in half: what is stored in them is rounded."""
+    """Allocate these arrays in half in place of single precision, and round what is stored in them."""
     for s in statements(block):
         if isinstance(s, Alloc) and s.name in names and s.how != "full" and s.dtype == SINGLE.name:
             s.rest = (node(HALF),)
@@ -78,10 +78,10 @@ def allocate_in_half(block: list, names: set) -> None:
 
 
 def store_in_half(function: Function, given: set, results: list, widening: str = "np.float32") -> None:
-    """Entries of arrays in half precision are widened where they are read, and rounded where they are stored.
+    """Widen entries of arrays in half precision where they are read, and round them where they are stored.
 
-    given: parameters in half precision; results: dtypes of what is returned; widening: the function that widens an
-    entry, `single` where half precision is bfloat16, which is no dtype of Numba's.
+    given: parameters in half precision; results: the dtypes of the results; widening: the function that widens an
+    entry, `single` if half precision is bfloat16, which is no dtype of Numba's.
     """
     _Stored(function, given, results, widening).run()
 
@@ -105,8 +105,8 @@ def astype(e, dtype):
 
 
 class _Stored:
-    """set_to: {name: {statement: what it is set to, or what is appended to it}}; half: names of arrays that may be in
-    half precision, and of lists of such; sure: those that are whatever is done.
+    """set_to: {name: {statement: the value that is set or appended}}; half: names of arrays that may be in half
+    precision, and of lists of such; sure: those that are on every path.
     """
 
     def __init__(self, function, given, results, widening):
@@ -140,7 +140,7 @@ class _Stored:
         self.sure = self.fixed(self.half, all)
 
     def fixed(self, found, test):
-        """The names of which any value is in half precision, or all are, beginning with some."""
+        """The names of which any value, or all by `test`, is in half precision: a fixpoint from `found`."""
         before = None
         while found != before:
             before = found
@@ -149,7 +149,7 @@ class _Stored:
         return found
 
     def is_half(self, value, half=None, test=any):
-        """Whether what a name is set to may be an array in half precision, if these names are; with `all`, is."""
+        """Whether a value may be an array in half precision if these names are; with `all`, whether it certainly is."""
         half = self.half if half is None else half
         if isinstance(value, Name):
             return value.id in half
@@ -165,7 +165,7 @@ class _Stored:
             self.is_half(v, half, test) for v in children(value))
 
     def is_entry(self, e):
-        """A number of an array that has a name."""
+        """Whether it is an entry of a named array."""
         return isinstance(e, Load) and isinstance(e.array, Name) and self.rank(e) == 0
 
     def is_half_entry(self, e):
@@ -178,7 +178,7 @@ class _Stored:
         return type_of(e, self.types).rank
 
     def added_into(self):
-        """What makes arrays in half precision that are added into: they are single, with all that they show."""
+        """The statements that make arrays in half precision that are updated, or their views: these become single."""
         names, more = set(), {s.entry.array.id for s in statements(self.function.block) if isinstance(s, Store) and
                               s.op is not None and isinstance(s.entry.array, Name)} & self.half
         while more:
@@ -188,13 +188,13 @@ class _Stored:
                 self.is_half(v) and not self.shown(v)]
 
     def shown(self, value):
-        """The name of the array of which a value is a view, or another name."""
+        """The array that a value is a view or an alias of; else None."""
         while isinstance(value, Load) or isinstance(value, (Attribute, Method)) and value.name in SHOWING:
             value = value.array if isinstance(value, Load) else value.owner
         return value.id if isinstance(value, Name) and self.rank(value) != 0 else None
 
     def dtype(self, name, before):
-        """The dtype of a name from now on."""
+        """The new dtype of a name."""
         if name in self.half and not self.is_list(Name(name)):
             return HALF.name if name in self.sure else None
         return SINGLE.name if before.dtype == HALF.name else before.dtype
@@ -237,7 +237,7 @@ class _Stored:
         return value if isinstance(entry, Load) and entry.array.id in self.sure else Call(self.widening, (e,))
 
     def stored(self, value):
-        """A value as an array in half precision takes it."""
+        """A value in the form in which an array in half precision stores it."""
         while isinstance(value, Call) and value.function in ("np.float16", "np.float32", self.widening) and \
                 not is_constant(value):
             value = value.args[0]
@@ -245,7 +245,7 @@ class _Stored:
         return value if kept else quoted("np.float16({})", value)
 
     def result(self, value, dtype):
-        """A value as one of this dtype is returned."""
+        """A value in the form in which a result of this dtype is returned."""
         if dtype != HALF:
             return astype(value, SINGLE) if self.is_half(value) else self.read(value)
         if self.is_half(value, self.sure, all):

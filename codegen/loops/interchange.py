@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Loop distribution and interchange: the innermost loop goes along the last axis, where entries lie side by side.
+"""Loop distribution and interchange: the innermost loop runs along the last axis, where entries are contiguous.
 
-A loop whose passes may be taken in any order is cut into loops over the statements of its pass, and each loop inside
-goes outside where more entries are read in the order of memory then.  Numbers that one part sets and another reads
-become arrays with an entry for each pass.
+A loop whose passes may be taken in any order is distributed over the statements of its body.  Each inner loop is then
+interchanged with it where that reads more entries in the order of memory.  Numbers that one part sets and another reads
+become arrays with an entry for each pass (scalar expansion).
 
 >>> import ast
 >>> from gradscribe.codegen.loops.trees import from_tree, to_tree
@@ -72,7 +72,7 @@ from gradscribe.codegen.loops.uniform import few
 
 
 def interchange(function: Function, own: set | None = None) -> None:
-    """Changes a function in place; own: arrays that are known by one name only."""
+    """Change a function in place; own: arrays without aliases."""
     own = Arrays(function).own if own is None else own
     for block in list(all_blocks(function)):
         for loop in [s for s in block if is_counted(s)]:
@@ -85,7 +85,7 @@ def interchange(function: Function, own: set | None = None) -> None:
 
 
 def invariant_numbers(loop, function):
-    """Takes out of a loop the whole numbers that are the same in each pass, such as lengths of slices."""
+    """Remove from a loop, and return, the whole numbers that are the same in each pass, such as lengths of slices."""
     if not any(is_whole(s, function.types) for s in loop.block):
         return []
     moved_out, changed = [], set_in([loop])
@@ -101,9 +101,9 @@ def invariant_numbers(loop, function):
 
 
 def distributed(loop, function, own):
-    """What stands in the place of a loop whose inner loops go outside; None where that is not possible or no gain."""
+    """The loops in the place of one whose inner loops become outer ones; None where that is impossible or no gain."""
     places, changed = {loop.index, *moved(loop)}, set_in([loop])
-    if few(loop) or not is_distributable(loop):     # nothing is gained by the order of what LLVM writes out
+    if few(loop) or not is_distributable(loop):     # LLVM unrolls such loops: their order does not matter
         return None
     inner = [s for s in loop.block if isinstance(s, For) and names_in_range(s).isdisjoint(changed)]
     if not any(gains(s, places) for part in inner for s in by_gain(part, places)) or not any_order(
@@ -133,8 +133,8 @@ def distributed(loop, function, own):
 
 
 def apart_from_loops(loop, function, own):
-    """Loops in the place of one in which elementary functions stand beside loops: those that call them hold no others,
-    so that they go in vectors.  None where there are none, or no gain.
+    """The loops in the place of one that calls elementary functions beside inner loops: those with the calls hold no
+    loops, so that LLVM vectorises them.  None where there are no such calls, or no gain.
 
     >>> from gradscribe.codegen.loops.trees import block_of, to_tree
     >>> import ast
@@ -160,33 +160,16 @@ def apart_from_loops(loop, function, own):
         return None
     places = {loop.index, *moved(loop)}
     index_lets = [s for s in loop.block if isinstance(s, Let) and s.name in places]
-    groups: list = []                   # (whether it calls elementary functions beside loops, statements)
-    for looping, run in itertools.groupby((s for s in loop.block if s not in index_lets),
-                                          lambda s: isinstance(s, For)):
-        run = list(run)
-        calls = not looping and any(map(is_elementary, parts_of(run)))
-        if groups and not calls and not groups[-1][0]:
-            groups[-1][1].extend(run)
-        else:
-            groups.append((calls, run))
-    dear = sum(costs.of_function(e.function) for calls, run in groups if calls for e in parts_of(run)
-               if is_elementary(e))
-    rows = [run for _, run in groups]
+    rows, dear = rows_of_calls([s for s in loop.block if s not in index_lets])
     crossing = shared(rows, places, loop)
-    sets, reads = [set_in(run) for run in rows], [names_read(run) for run in rows]
     number = all(function.types[n].rank == 0 and function.types[n].dtype in DTYPES for n in crossing)
     if len(rows) < 2 or not number or dear * SCALAR < len(crossing) * (costs.MACHINE.load + costs.MACHINE.store):
         return None
-    for k, names in enumerate(sets):
-        indices = {s.index for s in statements(rows[k]) if isinstance(s, For)}
-        for name in names - indices:
-            others = [j for j in range(len(rows)) if j != k and name in sets[j] | reads[j]]
-            if others and (name not in crossing or min(others) < k or any(name in sets[j] for j in others)):
-                return None
-    if not any_order(loop, own, function, sums=True):
+    if not only_forward(rows, crossing) or not any_order(loop, own, function, sums=True):
         return None
     arrays, out = with_an_entry_each(crossing, loop, function)
-    for run, names in zip(rows, sets):
+    for run in rows:
+        names = set_in(run)
         later = {n: e for n, e in arrays.items() if n not in names}
         for s in statements(run):
             change(s, lambda e, later=later: renamed(e, later))
@@ -196,8 +179,37 @@ def apart_from_loops(loop, function, own):
     return out
 
 
+def rows_of_calls(block):
+    """A block cut into rows of statements, those that call elementary functions beside loops apart from the others; and
+    what these calls cost.
+    """
+    groups: list = []                   # (whether it calls elementary functions beside loops, statements)
+    for looping, run in itertools.groupby(block, lambda s: isinstance(s, For)):
+        run = list(run)
+        calls = not looping and any(map(is_elementary, parts_of(run)))
+        if groups and not calls and not groups[-1][0]:
+            groups[-1][1].extend(run)
+        else:
+            groups.append((calls, run))
+    dear = sum(costs.of_function(e.function) for calls, run in groups if calls for e in parts_of(run)
+               if is_elementary(e))
+    return [run for _, run in groups], dear
+
+
+def only_forward(rows, crossing):
+    """Whether other rows only read the names that a row sets, if they are later and if the names are in `crossing`."""
+    sets, reads = [set_in(run) for run in rows], [names_read(run) for run in rows]
+    for k, names in enumerate(sets):
+        indices = {s.index for s in statements(rows[k]) if isinstance(s, For)}
+        for name in names - indices:
+            others = [j for j in range(len(rows)) if j != k and name in sets[j] | reads[j]]
+            if others and (name not in crossing or min(others) < k or any(name in sets[j] for j in others)):
+                return False
+    return True
+
+
 def parts_of(run):
-    """The expressions in statements that are not loops, each with those in it."""
+    """The expressions in statements that are not loops, with all subexpressions."""
     return (n for s in run if not isinstance(s, For) for e in expressions(s) for n in walk(e))
 
 
@@ -205,7 +217,7 @@ def is_distributable(loop: For) -> bool:
     return not any(isinstance(s, (If, While, Alloc)) for s in statements(loop.block))
 
 
-SCALAR = 4                              # times what an elementary function takes in vectors: one by one
+SCALAR = 4                              # a scalar call of an elementary function takes so many times a vectorised one
 DTYPES = {"float64": "float64", "float32": "float32", "int64": "int64", "bool": "bool_", "complex128": "complex128"}
 
 
@@ -214,8 +226,8 @@ def names_in_range(s: For) -> set[str]:
 
 
 def by_gain(s, places):
-    """A loop inside as one of the statements that gain where it goes outside, and one of the others, if none of either
-    reads or writes what the other writes; otherwise as it is.
+    """An inner loop split into a loop of the statements that gain from interchange and one of the others, if these are
+    independent; otherwise the loop itself.
     """
     if not is_counted(s) or not all(isinstance(i, Store) for i in s.block):
         return [s]
@@ -229,10 +241,10 @@ def by_gain(s, places):
 
 
 def gains(s, places):
-    """Whether a loop inside reads more entries in the order of memory when the loop around is inside it."""
+    """Whether an inner loop reads more entries in the order of memory once it is interchanged with the loop around."""
     if not isinstance(s, For) or not is_counted(s) or any(not isinstance(i, (Let, Store, Update)) for i in s.block):
         return False
-    apart = 0                           # entries that lie apart in one pass after the other, less those after
+    apart = 0                           # entries with a large stride now, less those after
     for n in (n for i in s.block for e in expressions(i) for n in walk(e)):
         if isinstance(n, Load) and n.index:
             *first, last = map(names_in, n.index)
@@ -242,7 +254,7 @@ def gains(s, places):
 
 
 def shared(groups, places, loop):
-    """Numbers that one part sets and another reads, in their order."""
+    """The numbers that one part sets and another reads, in the order of the text."""
     found: dict = {}
     sets = [set_in(g) - {s.index for s in statements(g) if isinstance(s, For)} for g in groups]
     reads = [names_read(g) for g in groups]
@@ -256,7 +268,7 @@ def shared(groups, places, loop):
 
 
 def set_before_read(name, groups):
-    """Whether a pass sets a number before it reads it: otherwise it adds to one from before the loop."""
+    """Whether a pass sets a number before it reads it: otherwise it updates one from before the loop."""
     for s in (s for g in groups for s in g):
         if isinstance(s, Let) and s.name == name:
             return name not in names_of(s)
@@ -283,7 +295,7 @@ def written(loop, groups, index_lets, expanded, function, outer):
 
 
 def with_an_entry_each(names, loop, function):
-    """({name: its entry in a pass}, what makes the arrays) of numbers that have an entry for each pass of a loop."""
+    """({name: its entry in a pass}, the allocations) of numbers expanded to an entry for each pass of a loop."""
     taken, arrays, made = all_names(function), {}, []
     for name in names:
         new, dtype = unused(f"{name}_each", taken), function.types[name].dtype
@@ -294,7 +306,7 @@ def with_an_entry_each(names, loop, function):
 
 
 def with_entries(s, arrays):
-    """A statement that sets entries in the place of numbers."""
+    """A statement, changed to set entries in the place of numbers."""
     if isinstance(s, For):
         s.block = [with_entries(i, arrays) for i in s.block]
     elif isinstance(s, Let) and s.name in arrays:

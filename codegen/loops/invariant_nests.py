@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Loop-invariant code motion of whole arrays: a nest that fills an array alike in every pass of a loop goes before it.
+"""Loop-invariant code motion of whole arrays: a nest that fills an array equally in every pass moves before the loop.
 
 >>> import ast
 >>> from gradscribe.codegen.loops.trees import from_tree, to_tree
@@ -25,8 +25,8 @@ def f(K, v):
         v = np.dot(a, v)
     return (v,)
 
-A nest goes where it reads nothing that the loop changes, is all that writes into its arrays, comes before all that uses
-them, and raises nothing where the loop has no pass.  Parts of statements are what invariants.py moves.
+A nest moves if it reads nothing that the loop changes, only it writes into its arrays, it precedes all their uses, and
+it cannot raise where the loop has no pass.  invariants.py does the same for parts of statements.
 
 Source: A. Aho, M. Lam, R. Sethi, J. Ullman, Compilers, 2006, section 9.5 (loop-invariant expressions).
 """
@@ -75,19 +75,19 @@ def hoist_nests(function: Function) -> None:
 
 
 class _Nests:
-    """outside: names that are read where no loop around counts by them."""
+    """outside: names that are read other than as the index of a loop around."""
 
     def __init__(self, function):
         self.function, self.asked, self.arrays = function, Analyses(function), Arrays(function)
         self.outside = read_outside_loops(function.block)
 
     def read_without(self, every):
-        """The names that other statements read."""
+        """The names that all other statements read."""
         inside = set(every)
         return {n for s in statements(self.function.block) if s not in inside for n in names_of(s)}
 
     def one(self):
-        """Whether a nest has gone out of a loop."""
+        """Move a nest out of a loop; whether there was one."""
         for block in list(all_blocks(self.function)):
             for loop in block:
                 if isinstance(loop, While) or isinstance(loop, For) and loop.kind == "range":
@@ -101,7 +101,7 @@ class _Nests:
         return False
 
     def moves(self, nest, loop):
-        """What goes before the loop: the allocations and the nest; nothing where it must stay."""
+        """What moves before the loop: the allocations and the nest; empty if it must stay."""
         effects = Effects([nest])
         every = list(statements([nest]))
         if not effects.known or effects.whole or not effects.writes or not all(map(self.plain, every)):
@@ -113,7 +113,7 @@ class _Nests:
         rest = [s for s in loop.block if s is not nest and s not in made]
         before = rest[:loop.block.index(nest) - len(made)]
         if any(not names.isdisjoint(names_of(i)) for i in statements(before)):
-            return ()                   # they see what the arrays were made with
+            return ()                   # they use the initial contents
         changed = set_in(rest) | ({loop.index} if isinstance(loop, For) else set())
         lengths = {n for s in made for d in (*s.shape, *s.rest) for n in names_in(d)}
         if not changed.isdisjoint(effects.names | (effects.reads.keys() - names) | lengths) or \
@@ -125,20 +125,20 @@ class _Nests:
             return ()
         ranges = self.asked.ranges
         sizes = [d for s in (*made, *before) if isinstance(s, Alloc) for d in s.shape]
-        # where the loop has no pass, nothing before says that a length is none below 0
+        # if the loop has no pass, nothing has checked that lengths are not negative
         there = all(ranges.at_least(d, 0, loop) for d in sizes) and not any(map(is_length_check, before)) and \
             self.inside(every)
         return [*made, nest] if there or self.surely_runs(loop, before) else ()
 
     def surely_runs(self, loop, before):
-        """Whether a loop comes to what follows these statements of its block: it has a pass, and nothing ends that."""
+        """Whether a loop certainly reaches what follows these statements: it has a pass, and nothing leaves that."""
         return isinstance(loop, For) and self.asked.ranges.has_a_pass(loop) and all(
             isinstance(s, (Let, Alloc, Store, Update, For, If)) for s in statements(before)) and not any(
             isinstance(s, JUMPS) for s in statements(loop.block))
 
     @staticmethod
     def plain(s):
-        """A statement that only computes, and raises nothing."""
+        """Whether a statement only computes and cannot raise."""
         if isinstance(s, For):
             return is_counted(s)
         return isinstance(s, (Let, Store, Update)) and all(
@@ -148,13 +148,13 @@ class _Nests:
             for e in expressions(s) for n in walk(e))
 
     def filled_here(self, made, nest, every):
-        """Whether an array is known by one name, made once, and written by the nest only."""
+        """Whether an array has no alias and one allocation, and only the nest writes to it."""
         name, own = made.name, set(every)
         return name in self.arrays.own and name not in self.arrays.views and set(self.arrays.entered.get(name, ())) <= \
             own and nest in self.asked.known.loops_around(self.arrays.entered[name][0])
 
     def written(self, rest):
-        """The families of the arrays that statements write, or may."""
+        """The families of the arrays that statements may write."""
         names = set()
         for s in rest:
             effects = Effects([s], branches=True, asks=True, raises=True)
@@ -162,7 +162,7 @@ class _Nests:
         return self.asked.families(names)
 
     def inside(self, every):
-        """Whether all entries are there, also where the loop around has no pass."""
+        """Whether all entries exist, even if the loop around has no pass."""
         counts = {s.index: s.count for s in every if isinstance(s, For)}
         return all(in_bounds(n, s, counts, self.asked) for s in every for e in expressions(s) for n in walk(e)
                    if isinstance(n, Load))

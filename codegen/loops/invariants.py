@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Loop-invariant code motion: what every pass of a loop computes alike is computed once, before it.
+"""Loop-invariant code motion: a value that is the same in every pass of a loop is computed once, before it.
 
 >>> import ast
 >>> from gradscribe.codegen.loops.trees import from_tree, to_tree
@@ -20,7 +20,7 @@ def f(p, x):
         out[i] = alike_1 * x[i]
     return (out,)
 
-LLVM moves such code as well, but not out of a loop that writes into an array which may be the one that is read.
+LLVM does this too, but not out of a loop that writes into an array that may alias the one that is read.
 
 Source: A. Aho, M. Lam, R. Sethi, J. Ullman, Compilers, 2006, section 9.5 (loop-invariant expressions).
 """
@@ -69,8 +69,8 @@ def move_invariants(function: Function) -> None:
 
 
 class _Invariants:
-    """own: arrays that are known by one name only; set: the names that the loop at hand sets; readable: whether an
-    array is not changed by it.
+    """own: arrays without aliases; set: the names that the current loop sets; readable: whether it leaves an array
+    unchanged.
     """
 
     def __init__(self, function):
@@ -110,7 +110,7 @@ class _Invariants:
         block[at:at] = moved
 
     def whole(self, s, loop):
-        """A statement that gives a name its only value, the same in every pass, which nothing reads outside."""
+        """Whether a statement is invariant: it sets a name once, always to the same, and only the loop reads it."""
         if not isinstance(s, Let) or not self.fixed(s.value) or not self.is_number(s.value):
             return False
         before = loop.block[:loop.block.index(s)]
@@ -120,8 +120,8 @@ class _Invariants:
             s.name in names_of(o) for o in statements(before))
 
     def without(self, e, s, loop, moved):
-        """An expression whose largest parts that call an elementary function, and are the same in every pass, are
-        computed before the loop.
+        """An expression without its largest invariant parts that call an elementary function: these are moved before
+        the loop.
         """
         if self.fixed(e) and self.is_number(e):
             if not any(is_elementary(n) for n in walk(e)):
@@ -138,7 +138,7 @@ class _Invariants:
         return type_of(e, self.function.types).dtype in ("float64", "float32")
 
     def fixed(self, e):
-        """An expression of numbers that raises nothing, changes nothing, and reads what the loop leaves alone."""
+        """Whether an expression is invariant: it cannot raise, has no effects, and its operands do not change."""
         if isinstance(e, Const):
             return True
         if isinstance(e, Name):
@@ -157,7 +157,7 @@ class _Invariants:
         return isinstance(e, (Compare, Select)) and all(map(self.fixed, children(e)))
 
     def guarded(self, value, loop):
-        """A value that may be computed where the loop makes no pass: an entry may not be there then."""
+        """A value that may be computed even if the loop has no pass, when an entry that it reads may not exist."""
         sure = all(isinstance(p, Const) for n in walk(value) if isinstance(n, Load) for p in n.index)
         counts = loop.range
         if sure or len(counts) == 1 and isinstance(counts[0], Const) and counts[0].value > 0:
@@ -185,7 +185,7 @@ def _outer_first(function):
 
 
 def is_elementary(e: Expr) -> bool:
-    """A call of an elementary function: that of NumPy or Python, or the one that is written out."""
+    """Whether it is a call of an elementary function, of NumPy, Python or runtime/vmath.py."""
     if not isinstance(e, Call):
         return False
     head, _, name = e.function.rpartition(".")

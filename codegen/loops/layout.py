@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Data layout: the axis that innermost loops run along is the last one, where entries lie side by side.
+"""Data layout: the axes of private arrays are permuted so that innermost loops run along the last one, contiguously.
 
-What a loop saves for the backward loop is stored as the forward loop comes by it, here column after column; where both
-loops read rows otherwise, its axes are exchanged.  Only the function sees such an array, by entries.
+What the forward loop saves for the backward loop is stored in the order of the forward loop, here column by column; if
+both loops otherwise read rows, its axes are exchanged.  This applies to arrays that only the function accesses, by
+entry.
 
 >>> import ast
 >>> from gradscribe.codegen.loops.trees import from_tree, to_tree
@@ -26,7 +27,7 @@ def f(x, y, n, m):
         for j in range(n):
             y[i, j] += x[i, j] * saved[i, j]
 
-Interchange (interchange.py), which follows, puts j inside in the first loop.
+The next pass, interchange.py, makes j the inner loop of the first nest.
 
 Source: M. Kandemir, A. Choudhary, J. Ramanujam, P. Banerjee, Improving locality using loop and data transformations in
 an integrated framework, 1998.
@@ -59,7 +60,7 @@ def lay_out(function: Function) -> None:
         rank = len(made.shape)
         if rank < 2 or any(u.role != "entry" or not is_entry(u.parent, rank) for u in uses):
             continue
-        axes = range(rank - 1, -1, -1)          # of equal ones the last stays
+        axes = range(rank - 1, -1, -1)          # among equals the last wins
         last = min(axes, key=lambda axis: nests.strides(name, axis))
         if last != rank - 1:
             order = [*(k for k in range(rank) if k != last), last]
@@ -70,8 +71,8 @@ def lay_out(function: Function) -> None:
 
 
 class _Nests:
-    """inner: innermost loops, each with the loops of which one can be inside: itself, and the one around it where they
-    can be exchanged; entries: {loop: those in it of arrays with several axes}; reach: {array: the loops that reach it}.
+    """inner: {innermost loop: the indices that may become innermost, its own and, if interchange is legal, those of the
+    loop around}; entries: {loop: its accesses to arrays with several axes}; reach: {array: the loops that access it}.
     """
 
     def __init__(self, function, own):
@@ -98,9 +99,7 @@ class _Nests:
                                   if isinstance(e, Load) and len(e.index) > 1]
 
     def strides(self, name, axis):
-        """How many entries lie apart in one pass after the other, in the loops that reach an array, with this axis
-        last.
-        """
+        """The number of accesses with a large stride in the loops that access an array, with this axis last."""
         total = 0
         for loop in self.reach.get(name, ()):
             total += min(sum(apart(e, places, axis if e.array == Name(name) else len(e.index) - 1)
@@ -109,6 +108,6 @@ class _Nests:
 
 
 def apart(e, places, last):
-    """Whether an entry's places lie apart in memory where these names change, with an axis of its array last."""
+    """Whether an access has a large stride where these names change, with this axis of its array last."""
     changed = [k for k, part in enumerate(e.index) if not names_in(part).isdisjoint(places)]
     return bool(changed) and last not in changed

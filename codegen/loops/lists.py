@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Lists that a pass fills at their end and empties from there: as rows of one array, a pass's entries under each other,
-next to those of its neighbours.
+"""Lists that a pass uses as a stack, stored in the rows of one array with a column for each pass, to coalesce accesses.
 
-The gradient of a sum over a batch has two loops over its examples: the first puts a list of each pass into a list, the
-second, which goes back, takes it out again.  Where threads have their lists in rows (thread_memory.py), the second loop
-reads these rows; how many of them a pass has is kept for it.
+The gradient of a sum over a batch has two loops over the examples: the first appends the list of each pass to a list,
+the second, which runs backwards, pops it again.  Where threads have their lists in rows (thread_memory.py), the second
+loop reads these rows; their number in each pass is saved for it.
 
 >>> import ast
 >>> from gradscribe.codegen.loops.form import all_names
@@ -73,13 +72,13 @@ from gradscribe.codegen.loops.form import (
 from gradscribe.codegen.loops.shapes import around, is_counted, replace_in
 from gradscribe.codegen.loops.types import type_of
 
-CALLS = {"append": 1, "pop": 0}         # {method: how many arguments it has}
+CALLS = {"append": 1, "pop": 0}         # {method: its number of arguments}
 
 
-# --- what is done with lists ------------------------------------------------------------------------------------------
+# --- operations of lists ----------------------------------------------------------------------------------------------
 
 def list_call(e: Expr) -> str | None:
-    """'append' or 'pop' of such a call of a list's, at its end; else None."""
+    """'append' or 'pop' if it is such a call, at the end of a list; else None."""
     call: Any = e
     at_end = isinstance(e, Method) and isinstance(e.owner, Name) and len(e.args) == CALLS.get(e.name)
     return call.name if at_end and not call.keywords else None
@@ -91,7 +90,7 @@ def is_empty_list(s: Statement) -> TypeGuard[Let]:
 
 
 def appended(s: Statement) -> tuple[str, Expr] | tuple[None, None]:
-    """The list that a statement appends to, and what; Nones of another statement."""
+    """(list, value) of a statement that appends to a list; Nones of another statement."""
     if isinstance(s, Do) and list_call(s.value) == "append":
         call: Any = s.value
         return call.owner.id, call.args[0]
@@ -99,18 +98,18 @@ def appended(s: Statement) -> tuple[str, Expr] | tuple[None, None]:
 
 
 def popped(s: Statement) -> str | None:
-    """The list whose last entry gets a name."""
+    """The list of a `name = list.pop()`; else None."""
     return cast(Any, s.value).owner.id if isinstance(s, Let) and list_call(s.value) == "pop" else None
 
 
 def pops_in(s: Statement) -> list[str]:
-    """The lists that a statement itself takes entries from."""
+    """The lists that a statement itself pops from."""
     return [e.owner.id for whole in expressions(s) for e in walk(whole) if list_call(e) == "pop"]
 
 
 def list_use(use: Use) -> str | None:
-    """What is done with a list: 'append' to it, 'put' into another, 'pop', 'len'; None if it is anything else, or if
-    a statement may take several entries, or none.
+    """The operation of a list: 'append' to it, 'put' into another one, 'pop', 'len'; None for any other use, or if the
+    statement may pop several entries or none.
     """
     call, s = use.parent, use.statement
     if isinstance(call, Call) and call.function == "len":
@@ -122,7 +121,7 @@ def list_use(use: Use) -> str | None:
 
 
 def with_lists(e: Expr, length: Callable, last: Callable) -> Expr:
-    """An expression with other lengths and last entries of lists: functions of a list's name, None as it was."""
+    """An expression with len and pop of lists replaced by length(name) and last(name), unless these are None."""
     e, made = rebuilt(e, lambda part: with_lists(part, length, last)), None
     if list_call(e) == "pop":
         made = last(cast(Any, e).owner.id)
@@ -132,7 +131,7 @@ def with_lists(e: Expr, length: Callable, last: Callable) -> Expr:
 
 
 def name_appended(function: Function) -> None:
-    """Gives names to what lists get.
+    """Give names to the values that are appended to lists.
 
     >>> from gradscribe.codegen.loops.trees import block_of
     >>> function = Function("f", ["x"], {}, block_of("kept = []\\nkept.append(x + 1)"))
@@ -154,8 +153,8 @@ def name_appended(function: Function) -> None:
 # --- rows -------------------------------------------------------------------------------------------------------------
 
 class Rows(NamedTuple):
-    """array: the rows of all passes; size: how many a pass has; index: the pass's; shape, dtype: of an entry of the
-    list, the dtype by its name in NumPy.
+    """array: the rows of all passes; size: the length of the list of a pass; index: that of the pass; shape, dtype:
+    those of an entry of the list, the dtype as NumPy's name.
     """
     array: str
     size: str
@@ -168,19 +167,19 @@ class Rows(NamedTuple):
 
 
 def near(s: Statement, template: str, *given: Any) -> Statement:
-    """The statement of a template, which comes from the user's place of another."""
+    """The statement of a template, with the origin of another statement."""
     made: Any = statement(template, *given)
     made.origin = cast(Any, s).origin
     return made
 
 
 def each_entry(s: Statement, shape: tuple, make: Callable[[tuple], tuple[Expr, Expr]]) -> list[Statement]:
-    """A statement for each entry of a short array: what it sets, and to what."""
+    """A statement for each entry of a short array; make(index): (target, value)."""
     return [near(s, "{} = {}", *make(at)) for at in itertools.product(*map(range, shape))]
 
 
 def in_rows(s: Any, lists: dict) -> list[Statement]:
-    """The statements in the place of one, with lists in rows: {list: its Rows}."""
+    """The statements that replace one when lists are in rows: {list: its Rows}."""
     for block in blocks(s):
         block[:] = [m for i in block for m in in_rows(i, lists)]
     to, value = cast(Any, appended(s))
@@ -201,15 +200,15 @@ def in_rows(s: Any, lists: dict) -> list[Statement]:
 
 
 def is_range(s: Statement) -> TypeGuard[For]:
-    """for name in range(count), the count being a number or a length."""
+    """Whether it is for name in range(count), where the count is a name, a literal or a length."""
     return is_counted(s) or isinstance(s, For) and s.kind == "range" and len(s.range) == 1 and isinstance(
         s.range[0], Length)
 
 
 def handed_on(loop: Any, block: list[Statement], function: Function, taken: set) -> list["Handed"]:
-    """The lists of a loop's passes that a later loop of the same block goes through; none that is used otherwise.
+    """The lists of a loop's passes that a later loop of the same block pops, and that have no other use.
 
-    taken: names, to which those that are made are added.
+    taken: the names in use, to which new ones are added.
     """
     of, found = DefUse(function), []
     for put in loop.block if is_range(loop) else ():
@@ -229,9 +228,9 @@ def handed_on(loop: Any, block: list[Statement], function: Function, taken: set)
 
 
 class Handed:
-    """A list that each pass of one loop makes, and a pass of another takes.
+    """A list that each pass of one loop makes and a pass of another loop pops.
 
-    made: what makes the list of lists; put, pop: what puts a list there, and what takes it out.
+    made: the statement that makes the list of lists; put, pop: those that append a list to it and pop one.
     """
 
     def __init__(self, made, loop, put, inner, back, pop, function, taken):
@@ -241,16 +240,14 @@ class Handed:
         function.types |= {self.sizes: Type("int64", 1), self.size: Type("int64", 0)}
 
     def begin(self) -> None:
-        """The first loop keeps how long lists are."""
+        """Save the lengths of lists in the first loop."""
         replace_in(self.loop.block, self.put, [self.kept])
 
     def undo(self) -> None:
         replace_in(self.loop.block, self.kept, [self.put])
 
     def go_on(self, block: list[Statement], rows: str, shape: tuple, dtype: str) -> None:
-        """The second loop reads the rows of what the first has written; block: in which both stand; shape, dtype: of
-        an entry of a list.
-        """
+        """Read the rows of the first loop in the second; block: that of both; shape, dtype: of an entry of a list."""
         back = self.back
         replace_in(block, self.made, [near(self.made, "{} = np.empty(({},), np.int64)", self.sizes, back.count)])
         taken = {self.pop.name: Rows(rows, self.size, back.index, shape, dtype)}

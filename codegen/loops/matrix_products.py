@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Loop nests that are products of matrices, in whatever order their loops stand, become products.
+"""Idiom recognition of matrix products: loop nests that are products of matrices, in any loop order, call BLAS.
 
-Three loops that sum products of two factors, of which one does not depend on the first loop, one not on the second,
-and the result not on the third, are a product of matrices, for BLAS.  The rest of the nest stays where it is: what the
-sum is made of is computed before it or kept for each pass, and what reads the sum reads an entry of the product.
+Three loops are a matrix product if they sum products of two factors, one independent of the first loop and one of the
+second, into a result that is independent of the third.  The rest of the nest stays where it is: operands are computed
+before the product or stored in each pass, and what reads the sum reads an entry of the product.
 
 >>> import ast
 >>> from gradscribe.codegen.loops.trees import from_tree, to_tree
@@ -83,12 +83,12 @@ from gradscribe.codegen.loops.uniform import few
 
 
 class Product(NamedTuple):
-    """A statement of three loops that sums products.
+    """A statement in three loops that sums products.
 
-    loops: the outermost first; sums: (sign, factors, factors), one for each product, of the first matrix and of the
-    second; target: the entry of the result; place: the number or the entry that gets the sum after the innermost loop,
-    None where the statement adds to an entry of the result itself; whole: {index: how many values it has}; within: the
-    indices of the loops of which one says how often the other runs, the outer first.
+    loops: the outermost first; sums: for each product (sign, factors of the first matrix, factors of the second);
+    target: the entry of the result; place: the number or entry that gets the sum after the innermost loop, None if the
+    statement adds to an entry of the result itself; whole: {index: its number of values}; within: of a triangular nest,
+    the indices of the two loops, the one that bounds the other first.
     """
     statement: Any
     loops: list
@@ -109,7 +109,7 @@ def find_products(function: Function) -> None:
 
 
 def _innermost(outer):
-    """The statements of the third loop of a nest, with the loops."""
+    """The three loops of a nest and a statement of the innermost one, for each."""
     for middle in list(outer.block):
         for inner in list(middle.block) if isinstance(middle, For) else ():
             for s in list(inner.block) if isinstance(inner, For) else ():
@@ -118,7 +118,7 @@ def _innermost(outer):
 
 
 class _Nest:
-    """Three loops, the outermost of which stands in a block; shared: matrices and products of it that are there."""
+    """Three nested loops, of which the block holds the outermost; shared: its matrices and products made so far."""
 
     def __init__(self, function, block, loops, shared):
         self.function, self.block, self.loops, self.shared = function, block, loops, shared
@@ -130,11 +130,11 @@ class _Nest:
         return Effects(self.outer.block, branches=True, asks=True, raises=True)
 
     def shows(self, array, names):
-        """Whether one of these names may show memory of an array."""
+        """Whether one of these names may share memory with an array."""
         return not self.asked.families([array]).isdisjoint(self.asked.families(names))
 
     def replace(self, s):
-        """Has a statement's sums computed as a product, where they are one."""
+        """Replace the sums of a statement by a product, if they are one."""
         for target, place, sign, value in self.added(s) if self.stands(s) else ():
             self.set, self.lets = set_in([self.outer]), self.numbers(s)
             value = self.with_values(value, inner=True)
@@ -152,14 +152,14 @@ class _Nest:
                     return
 
     def stands(self, s):
-        """Whether the loops are what they were found as, and a statement is in them."""
+        """Whether the loops are still nested and counted, with the statement in the innermost."""
         within = zip(([self.outer], self.outer.block, self.middle.block, self.inner.block), (*self.loops, s))
         return self.outer in self.block and all(x in block for block, x in within) and len(set(self.indices)) == 3 and \
             all(x.kind == "range" and x.count is not None and not few(x) for x in self.loops)
 
     def added(self, s):
-        """(target, place, sign, value), as of Product, of each way to see what a statement adds: to an entry of a
-        matrix, or, where the innermost loop adds up, to a number or an entry that gets the sum after it.
+        """(target, place, sign, value), as in Product, for each reading of a statement as a sum: into an entry of a
+        matrix, or into a number or entry that holds the sum of the innermost loop.
         """
         i, j, k = self.indices
         sums = Name(i), Name(j)
@@ -190,8 +190,8 @@ class _Nest:
         yield Load(Name(s.name), sums), Name(s.name), sign, value
 
     def numbers(self, s):
-        """{name: (its statement, the indices it depends on)} of the numbers that are set on the way to a statement, in
-        the same pass of the loops.
+        """{name: (its statement, the indices it depends on)} of the numbers that are set before a statement in the same
+        pass of the loops.
         """
         found: dict = {}
         for depth, (loop, last) in enumerate(zip(self.loops, (self.middle, self.inner, s))):
@@ -201,14 +201,14 @@ class _Nest:
         return {n: about for n, about in found.items() if sets[n] == 1}
 
     def with_values(self, e, inner=False):
-        """An expression with the values of the numbers in it, or of those of the innermost loop, where they may be
-        computed elsewhere.
+        """An expression with numbers substituted by their values where these may be computed elsewhere; inner: only
+        numbers of the innermost loop.
         """
         return with_values(e, {n: made.value for n, (made, _) in self.lets.items() if is_computed(made.value) and (
             not inner or made in self.inner.block)})
 
     def product(self, s, target, place, sign, values):
-        """The product that a statement is, if it is one."""
+        """The Product of a statement; None if it is none."""
         value, *counts = values
         sums = []
         for one, term in terms(value, sign):
@@ -245,7 +245,7 @@ class _Nest:
         return (p, q), (q, r), (p, r)
 
     def sides(self, found, target):
-        """The factors of the first matrix, and those of the second."""
+        """(factors of the first matrix, factors of the second); None if a factor belongs to neither."""
         (p, q), (_, r), _ = self.pairs(target)
         left, right = [], []
         for f in found:
@@ -257,7 +257,7 @@ class _Nest:
         return (left, right) if on_left == {p, q} and on_right == {q, r} else None
 
     def depends(self, e):
-        """The indices of the nest that an expression depends on; None where that is not known."""
+        """The indices of the nest that an expression depends on; None where that is unknown."""
         found = names_in(e) & set(self.indices)
         if not is_computed(e):
             return None
@@ -275,29 +275,29 @@ class _Nest:
         return found
 
     def local(self, e):
-        """Whether a factor is made of what the nest writes: its values are there in their pass only."""
+        """Whether a factor depends on what the nest writes: its values are available in their pass only."""
         names = names_in(e) - set(self.indices)
         return any(self.shows(n, names) for n in written_in([self.outer])) or any(
             n not in self.lets or self.function.types.get(n, Type()).rank != 0 for n in names & self.set)
 
     def affordable(self, pair, product):
-        """Whether there is an array as large as a matrix of two indices."""
+        """Whether the function has an array as large as a matrix of two indices."""
         x, y = (product.whole[n.id] for n in pair)
         return any(kind and len(kind[1]) > 1 and x in kind[1] and y in kind[1] and (x != y or kind[1].count(x) > 1)
                    for kind in self.asked.known.kinds.values())
 
     def in_bounds(self, e, s, product):
-        """Whether the entries exist that the matrices are made of, whatever loops have no pass."""
+        """Whether an entry that a matrix reads exists, even if other loops have no pass."""
         indices = {n for p in e.index for n in names_in(p)}
-        if product.within and product.within[1] in indices:         # nothing is known of all its values
+        if product.within and product.within[1] in indices:         # its loop does not take all its values
             kind = self.asked.known.kinds.get(e.array.id)
             return bool(kind) and tuple(product.whole.get(getattr(p, "id", None)) for p in e.index) == kind[1]
         return in_bounds(e, s, product.whole, self.asked)
 
-    # where it may go
+    # where the product may go
 
     def may_follow(self, product):
-        """Whether the product may be added after the nest."""
+        """Whether the product may be computed after the nest."""
         target, i = product.target, self.indices[0]
         if product.within and (self.kept(product) or any(map(self.local, self.factors(product)))):
             return False
@@ -329,9 +329,7 @@ class _Nest:
         return self.alone(product, allowed)
 
     def alone(self, product, allowed):
-        """Whether nothing in the nest writes to what the factors are made of, but where it may, nor into the target by
-        another name.
-        """
+        """Whether the nest writes neither to the operands, except `allowed`, nor to the target through an alias."""
         effects, families = self.effects, self.asked.families
         array = product.target.array.id if product.place is None else None
         read, written = families(self.read(product)), families(effects.writes.keys() - allowed - {array})
@@ -346,16 +344,16 @@ class _Nest:
         return [f for _, *both in product.sums for side in both for f in side]
 
     def read(self, product):
-        """The arrays that the factors are made of, but for those that the nest keeps."""
+        """The arrays that the factors read, without those that the nest stores in each pass."""
         return {e.array.id for f in self.factors(product) if not (self.after and self.local(f)) for e in walk(f)
                 if isinstance(e, Load)}
 
     def kept(self, product):
-        """The numbers of the nest that factors are made of."""
+        """The numbers of the nest that the factors read."""
         names = set().union(*(names_in(f) for f in self.factors(product) if not (self.after and self.local(f))))
         return sorted((names & self.set) - set(self.indices))
 
-    # what is written
+    # the new statements
 
     def written(self, product):
         s, place, after = product.statement, product.place, self.after
@@ -382,7 +380,7 @@ class _Nest:
         self.clean()
 
     def keep(self, name, product):
-        """The array of a number's values, which the nest fills."""
+        """The entry of a new array in which the nest stores the values of a number."""
         let, on = self.lets[name]
         holder = self.outer.block if len(on) == 1 else self.middle.block
         index = tuple(map(Name, self.indices[:len(on)]))
@@ -392,7 +390,7 @@ class _Nest:
         return entry
 
     def with_kept(self, side, product):
-        """The factors of a matrix, with an array that each pass fills for those whose values are there in it only."""
+        """The factors of a matrix; those that are available in their pass only are stored in an array by the nest."""
         local = [f for f in side if self.after and self.local(f)]
         if not local:
             return side
@@ -414,7 +412,7 @@ class _Nest:
         return name
 
     def add(self, sign, both, target, product, to_target):
-        """Computes a product, and adds it to its target if it is asked to; gives the entry of the product."""
+        """Compute a product, and with to_target add it to the target; return the entry of the product."""
         pairs = self.pairs(target)
         masked = next((k for k in (0, 1) if product.within and set(product.within) == set(pairs[k])), None)
         factor, both = self.scale_apart(both, pairs, product)
@@ -432,7 +430,7 @@ class _Nest:
         result = factors_as_one([*factor, result])
         if to_target:
             added.append(self.in_loops(pairs[2], product, Store(target, result, sign, self.origin)))
-        if masked is not None:              # nothing times what is not finite is not nothing
+        if masked is not None:              # 0 * inf is not 0
             partner = matrices[1 - masked]
             value = factors_as_one([*factor, *both[0], *both[1]])
             loops = self.in_loops(self.indices, product, Store(target, value, sign, self.origin))
@@ -441,7 +439,7 @@ class _Nest:
         return result
 
     def is_finite(self, matrix):
-        """The name of whether a matrix has no entry that is NaN or infinite."""
+        """The name of the condition that no entry of a matrix is NaN or infinite."""
         array = matrix.owner if isinstance(matrix, Attribute) else matrix
         if (self.after, array) not in self.shared:
             name = self.shared[self.after, array] = unused(f"{array.id}_is_finite", self.taken)
@@ -450,7 +448,7 @@ class _Nest:
         return self.shared[self.after, array]
 
     def in_loops(self, indices, product, s):
-        """A statement in loops over these indices: one whose number of passes depends on another's is inside that."""
+        """A statement in loops over these indices; a loop that another one bounds is inside that."""
         if product.within and set(product.within) == set(indices):
             indices = product.within
         for x in reversed(indices):
@@ -460,39 +458,39 @@ class _Nest:
         return s
 
     def count_of(self, index):
-        """How often a loop runs, by the index of a loop around it where that decides."""
+        """The number of passes of a loop, in terms of the index of the loop that bounds it."""
         return self.with_values(self.loops[self.indices.index(index)].count)
 
     def scale_apart(self, both, pairs, product):
-        """(the factors that are the same for all entries, the rest of either side): they are apart where that leaves
-        two arrays as they lie.
+        """(the factors that are the same for all entries, the rest of either side), separated only if the rest are then
+        two whole arrays that need no copy.
         """
         rest = [[f for f in side if self.depends(f)] or side for side in both]
         fixed = [f for side, left in zip(both, rest) for f in side if f not in left]
-        if fixed and all(self.as_it_lies(side, pair, product) for side, pair in zip(rest, pairs)):
+        if fixed and all(self.whole_array(side, pair, product) for side, pair in zip(rest, pairs)):
             return fixed, rest
         return [], both
 
-    def as_it_lies(self, side, pair, product):
-        """The array that is a matrix, or its transpose, if one is."""
+    def whole_array(self, side, pair, product):
+        """The array that is a matrix, or has it as its transpose; else None."""
         if len(side) > 1 or not isinstance(side[0], Load) or not isinstance(side[0].array, Name) or (
                 product.within and set(product.within) == set(pair)):
             return None
         e, kind = side[0], self.asked.known.kinds.get(side[0].array.id)
         for index, array in ((pair, e.array), (pair[::-1], Attribute(e.array, "T"))):
-            lengths = tuple(product.whole[x] for x in index)    # of what the nest keeps of a number, they are these
+            lengths = tuple(product.whole[x] for x in index)    # of arrays that the nest stores, these are the lengths
             if e.index == tuple(map(Name, index)) and (kind is None or kind[1] == lengths):
                 return array
         return None
 
     def matrix(self, side, pair, product):
-        """An array that has the product of factors as its entries."""
+        """An array whose entries are the product of factors."""
         lengths = [product.whole[x] for x in pair]
         within = bool(product.within) and set(product.within) == set(pair)
-        array = self.as_it_lies(side, pair, product)
+        array = self.whole_array(side, pair, product)
         if array is not None:
             return array
-        # loops inside one loop may count by one name, each as far as it likes
+        # loops of one index may have different lengths
         half = product.within, self.count_of(product.within[1]) if within else ()
         key = self.after, factors_as_one(side), frozenset(zip(pair, lengths)), half
         if key in self.shared:
@@ -505,7 +503,7 @@ class _Nest:
         return Name(name)
 
     def clean(self):
-        """Takes out what nothing reads any more, and loops that hold nothing."""
+        """Remove dead assignments and empty loops."""
         for block in (self.inner.block, self.middle.block):
             for s in block[::-1]:
                 if isinstance(s, Let) and is_computed(s.value) and not any(
@@ -517,12 +515,12 @@ class _Nest:
 
 
 def written_in(block):
-    """The arrays of which statements set entries."""
+    """The arrays whose entries statements set."""
     return {s.entry.array.id for s in statements(block) if isinstance(s, Store) and isinstance(s.entry.array, Name)}
 
 
 def stores(s, array):
-    """Whether a statement stores into an array, and reads no entry of it but that."""
+    """Whether a statement stores into an array and reads no other entry of it."""
     return isinstance(s, Store) and s.entry.array == Name(array) and not any(
         array in names_in(e) for e in (s.value, *s.entry.index))
 
@@ -533,7 +531,7 @@ def turned(e: Expr) -> Expr:
 
 
 def terms(e: Expr, sign: str):
-    """(sign, term) of a sum."""
+    """(sign, term) for each term of a sum."""
     if isinstance(e, Op) and e.op in ("+", "-") and len(e.args) == 2:
         yield from terms(e.args[0], sign)
         yield from terms(e.args[1], sign if e.op == "+" else "-" if sign == "+" else "+")

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rows of statements that a function has more than once, by other names, become functions of their own (outlining).
+"""Outlining: statements that occur more than once in a function, up to renaming, become a function that it calls.
 
-A layer of a network is compiled once and called, however many there are, and whether they come from one function of
-the user's, from its derivative, or were written one below the other.
+So the layer of a network is compiled once and called for each layer, whether the copies come from one function of the
+user's, from its derivative, or were written out.
 
 >>> import ast
 >>> from gradscribe.codegen.loops.trees import from_tree, to_tree
@@ -27,8 +27,8 @@ def f(x, w, v):
     k, = rows_1_(h, v)
     return k
 
-Source: the idea is LLVM's IROutliner; rows that are alike are neighbours in a suffix array (U. Manber and G. Myers,
-Suffix arrays: a new method for on-line string searches, SIAM J. Comput. 22, 1993), and names decide.
+Source: the idea is LLVM's IROutliner; equal rows are neighbours in a suffix array (U. Manber and G. Myers,
+Suffix arrays: a new method for on-line string searches, SIAM J. Comput. 22, 1993); names are compared afterwards.
 """
 from collections import Counter
 from collections.abc import Container
@@ -54,11 +54,11 @@ from gradscribe.codegen.loops.form import (
     statements,
 )
 
-LEAST = 12                              # statements: their compiling takes longer than many thousand calls
+LEAST = 12                              # statements: to compile them takes longer than thousands of calls
 
 
 class Row(NamedTuple):
-    """Statements of a block, which is in a loop or not."""
+    """Consecutive statements of a block; in_loop: whether the block is in a loop."""
     block: list
     first: int
     length: int
@@ -70,9 +70,9 @@ class Row(NamedTuple):
 
 
 def outline(function: Function, short: Container = (), least: int = LEAST) -> list:
-    """The functions of the rows that are there more than once: each calls only later ones.
+    """Outline the rows that occur more than once, in place; the new functions, each of which calls only later ones.
 
-    Changes the function in place.  short: arrays on the function's stack, which stay there; least: statements of a row.
+    short: arrays on the function's stack, which stay there; least: the minimum number of statements of a row.
     """
     made: list = []
     todo = [function]
@@ -85,10 +85,10 @@ def outline(function: Function, short: Container = (), least: int = LEAST) -> li
 
 
 def most_repeated(function, short, least) -> tuple[list, list, list] | None:
-    """(rows, params, results): copies of one row, of which leaving out all but one leaves out the most statements, with
-    the names, each by its place in the first row, that are given and returned; None where there is none.
+    """(rows, params, results): the copies of the row that saves the most statements, and the names that it takes and
+    returns, each by its position among the row's names; None where there is none.
     """
-    places, words = [], []              # all statements of all blocks; words: one number for those of one shape
+    places, words = [], []              # all statements of all blocks; words: a number for each shape
     keys: dict = {}
     for block, in_loop in form.blocks_in_loops(function.block):
         places += [(block, k, in_loop) for k in range(len(block))] + [None]
@@ -111,7 +111,7 @@ def most_repeated(function, short, least) -> tuple[list, list, list] | None:
 
 
 def may_go(s, short, inside=False):
-    """Whether a statement may stand in another function: it ends no loop around it, and has no array of the stack."""
+    """Whether a statement may be in another function: it does not jump out of it and uses no array on the stack."""
     if isinstance(s, Return) or isinstance(s, (Break, Continue)) and not inside:
         return False
     if any(n in short for n in (*names_of(s), *set_by(s))):
@@ -126,11 +126,11 @@ def row_at(places, first, length):
 
 
 def alike(places, words, one, other):
-    """How many statements from two places on are equal but for their names; the rows do not overlap."""
+    """How many statements from two places on are equal up to renaming, without overlap."""
     length = 0
     while one + length < other and other + length < len(words) and 0 <= words[one + length] == words[other + length]:
         length += 1
-    low, high = 0, length               # a row that is alike begins with rows that are
+    low, high = 0, length               # bisection: prefixes of equal rows are equal
     while low < high:
         middle = (low + high + 1) // 2
         if same(row_at(places, one, middle), row_at(places, other, middle)):
@@ -145,7 +145,7 @@ def same(row, other):
 
 
 def copies(places, words, first, length):
-    """The rows that are equal to one but for their names, of which none overlaps another."""
+    """The rows that are equal to one up to renaming, without overlap."""
     row, found, k = words[first:first + length], [row_at(places, first, length)], first + length
     while k + length <= len(words):
         if words[k:k + length] == row and same(found[0], row_at(places, k, length)):
@@ -157,27 +157,27 @@ def copies(places, words, first, length):
 
 
 def given_and_returned(function, rows):
-    """What rows are given and return, as numbers of their names; None where one cannot be a function."""
+    """(params, results) of rows, as positions among their names; None if one of them cannot be a function."""
     reads = Counter(n for s in statements(function.block) for n in names_of(s))
     own, given, returned = form.set_in(function.block) | set(function.params), set(), set()
     for row in rows:
         inner, names, flow = list(statements(row.statements)), shape_of(row.statements).names, Flow(row.statements)
         if row.in_loop and not any(isinstance(s, (For, While)) for s in inner):
-            return None                 # its call would take as long as it takes itself
+            return None                 # a call would cost as much as the row itself
         inside = Counter(n for s in inner for n in names_of(s))
         given |= {names.index(n) for n in flow.read & own}
         out = {n for n in flow.sets if reads[n] > inside[n] or row.in_loop and n in flow.read}
         if not out <= flow.certain | flow.read:
-            return None                 # nothing may have been set
+            return None                 # a result may be unset
         returned |= {names.index(n) for n in out}
     return sorted(given), sorted(returned)
 
 
 def put_out(function, rows, given, returned, name):
-    """The function of rows, each of which becomes a call of it."""
+    """Replace rows by calls of one function, and return this."""
     first = rows[0].statements
     made = None
-    for row in reversed(rows):          # from the end of a block: the places before stay what they are
+    for row in reversed(rows):          # from the end of a block, so that earlier positions stay valid
         names, place = shape_of(row.statements).names, row.statements[0]
         call = Call(name, tuple(Name(names[k]) for k in given))
         results = Items(tuple(Name(names[k]) for k in returned))

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Arrays that are set in two steps are set in one: each entry once, by what it is there.
+"""Arrays that are set in two steps, a fill and a second nest, are set in one nest over all entries.
 
-A border is a fill and a store of the middle: the one store of a choice.  A sum into shifted places is a fill and a
-scatter, of which several passes reach one entry: each entry gathers what belongs to it, in one order, and no two
-threads meet.  Where a loop that follows reads each entry once, it gathers it itself.  Tables of places, `2 * i + j`,
-are written out where they are read, so that what is read there is known to be shifted.
+A border, a fill and a store of the middle, becomes one store of a selection.  A sum into shifted places, a fill and a
+scatter in which several passes add to one entry, becomes a gather: each entry collects its terms in one order, and no
+two threads write to it.  If a later loop reads each entry once, that loop gathers.  Tables of indices such as
+`2 * i + j` are first substituted where they are read, so that the accesses through them are known to be affine.
 
 >>> import ast
 >>> from gradscribe.codegen.loops.trees import from_tree, to_tree
@@ -91,14 +91,14 @@ from gradscribe.codegen.loops.form import (
 )
 from gradscribe.codegen.loops.shapes import as_held, as_number, castable, is_counted, is_literal, replace_in, take_out
 
-CHECKS_EACH = 8                         # passes that find nothing, for one that adds something, at most
+CHECKS_EACH = 8                         # at most so many passes without a term for each one with a term
 
 
 class Nest(NamedTuple):
     """Loops around one store of an entry, the outermost first.
 
-    store: with the numbers written out that its place is made of; stored: as it stands; lets: the statements before it
-    that compute the numbers of its value.
+    store: with the numbers in its index substituted; stored: the statement itself; lets: the statements before it that
+    compute the numbers of its value.
     """
     loops: list
     store: Store
@@ -111,18 +111,18 @@ class Nest(NamedTuple):
 
     @property
     def lengths(self) -> dict[str, Expr]:
-        """{index: how many passes}"""
+        """{index: the number of passes}"""
         return {loop.index: loop.range[0] for loop in self.loops}
 
     @property
     def values(self) -> list[Expr]:
-        """What is stored, and what the numbers are that it is made of."""
+        """The stored value, and the values of the numbers in it."""
         return [self.store.value, *(let.value for let in self.lets)]
 
 
 def nest_of(s: Statement, arrays: Arrays | None = None) -> Nest | None:
-    """The nest of a loop whose only statement is a loop, and so on, down to a store; arrays: those of the function,
-    where statements before may compute numbers, each set there alone.
+    """The perfect nest of a loop down to a store; None of anything else.  arrays: those of the function, if assignments
+    of numbers that are set there only may come before the inner statements.
     """
     loops: list = []
     lets: list = []
@@ -142,14 +142,14 @@ def nest_of(s: Statement, arrays: Arrays | None = None) -> Nest | None:
     used: list = []
     wanted = set(names_in(s.value))
     for let in reversed(lets):
-        if let.name in wanted:          # not those that only the place is made of
+        if let.name in wanted:          # not those that only the index uses
             used.insert(0, let)
             wanted |= names_in(let.value)
     return Nest(loops, Store(cast(Load, renamed(s.entry, numbers)), s.value, s.op, s.origin), s, tuple(used))
 
 
 def place_of(e: Expr, indices) -> Linear | None:
-    """A place as a linear form of indices; None of another."""
+    """An index expression as a linear form of loop indices; None if it is not affine."""
     if isinstance(e, Const):
         return Linear(e.value) if type(e.value) is int else None
     if isinstance(e, Name):
@@ -187,11 +187,11 @@ def written_out(form: Linear) -> Expr:
     return out
 
 
-# --- tables of places -------------------------------------------------------------------------------------------------
+# --- tables of indices ------------------------------------------------------------------------------------------------
 
 def write_out_tables(function: Function) -> bool:
-    """Whether there were tables of whole numbers that are linear forms of their indices: a function is changed in
-    place, they stand where they were read.
+    """Substitute tables of whole numbers that are linear forms of their indices where they are read, in place; whether
+    there were any.
     """
     arrays = Arrays(function)
     ranges, found = Ranges(function), False
@@ -235,13 +235,13 @@ def table_of(name, arrays, function):
 # --- borders and sums into shifted places -----------------------------------------------------------------------------
 
 class Steps(NamedTuple):
-    """An array that is set in two steps: the fill (None where it is made with zeros in it), and the nest after it."""
+    """An array that is set in two steps: the fill (None where it is allocated with zeros), and the nest after it."""
     made: Alloc
     fill: Any
     nest: Nest
     value: Expr                         # of the fill
-    places: list                        # of the nest's store: linear forms
-    top: Statement                      # the second step as it stands in the function
+    places: list                        # the index of the nest's store, as linear forms
+    top: Statement                      # the second step in the function
 
 
 def in_one_step(function: Function) -> None:
@@ -278,8 +278,8 @@ def in_one_step(function: Function) -> None:
 
 
 class New(NamedTuple):
-    """What stands there now: what makes the array (None where it is not made any more), the statement that the nest
-    stands in the place of, and the nest.
+    """The replacement: the allocation of the array (None if it is no longer needed), the statement that the nest
+    replaces, and the nest.
     """
     array: Any
     instead: Statement
@@ -287,7 +287,7 @@ class New(NamedTuple):
 
 
 def steps_of(name, arrays, function):
-    """The Steps of an array, None where it is not set in two."""
+    """The Steps of an array; None if it is not set in two."""
     made, uses = arrays.made[name], arrays.uses[name]
     stores = list(dict.fromkeys(u.statement for u in uses if u.stored))
     if len(stores) != 2 - (made.how == "zeros") or not castable(made):
@@ -313,12 +313,12 @@ def steps_of(name, arrays, function):
     numbers = {s.name for s in inside if isinstance(s, Let)}
     if not Effects([nest.top]).known or numbers and any(
             numbers & names_of(s) for s in statements(function.block) if s not in inside):
-        return None                     # passes in another order would draw other numbers; numbers that others read
+        return None                     # its passes have other effects, or its numbers are read elsewhere
     return Steps(made, fill and fill.top, nest, value, places, nest.top)
 
 
 def stored_in(s):
-    """The array of which the last statement of a nest sets an entry."""
+    """The array of which the last statement of a nest sets an entry, in a list."""
     while isinstance(s, For):
         s = s.block[-1]
     return [s.entry.array.id] if isinstance(s, Store) and isinstance(s.entry.array, Name) else []
@@ -328,14 +328,14 @@ ZEROS = {"float64": Const(0.0), "float32": quoted("np.float32(0.0)"), "int64": C
 
 
 def is_whole_fill(nest, made):
-    """Whether a nest sets each entry of an array to one number."""
+    """Whether a nest sets all entries of an array to one number."""
     at = nest.store.entry.index
     return nest.store.op is None and is_literal(nest.store.value) and all(isinstance(p, Name) for p in at) and [
         nest.lengths.get(getattr(p, "id", None)) for p in at] == list(made.shape) and len(at) == len(nest.loops)
 
 
 def within(form: Linear, length: Expr, extent: dict, step: int = 1) -> list:
-    """The conditions by which a form is `step` times a place on an axis, those left out that always hold; extent:
+    """The conditions for a form to be `step` times a valid index of an axis, without those that always hold; extent:
     {index: the length of its loop}.
     """
     if step == 1 and not form.const and list(form.terms.values()) == [1] and extent[next(iter(form.terms))] == length:
@@ -352,7 +352,7 @@ def within(form: Linear, length: Expr, extent: dict, step: int = 1) -> list:
 
 
 def extremes(form, extent):
-    """The smallest and the largest value of a form, None where a length is not written out."""
+    """The smallest and the largest value of a form; None where it depends on a length that is not a literal."""
     ends = [form.const, form.const]
     for index, c in form.terms.items():
         n = extent[index]
@@ -369,7 +369,7 @@ def extremes(form, extent):
 
 
 def with_border(steps, function):
-    """One nest over all entries: each is what the store says, or what was filled in."""
+    """One nest over all entries, each of which is the stored value or the fill."""
     nest, made = steps.nest, steps.made
     if any(len(p.terms) != 1 or set(p.terms.values()) != {1} or p.const < 0 for p in steps.places):
         return None
@@ -390,7 +390,7 @@ def with_border(steps, function):
     for let in nest.lets:
         numbers[let.name] = renamed(let.value, numbers)
     if any(sum(n == Name(let.name) for v in nest.values for n in walk(v)) > 1 for let in nest.lets):
-        return None                     # which would be computed again
+        return None                     # it would be computed several times
     value = as_held(renamed(renamed(value, numbers), back), made.dtype, function.types)
     if tests:
         value = Select(joined("and", tests), value, steps.value)
@@ -410,9 +410,9 @@ def empty(made):
 
 
 def gather_of(steps, function, at, extent):
-    """The statements that add up an entry in a number, and its name; None where that takes too many passes.
+    """The statements that sum an entry in a number, and the name of this; None where that takes too many passes.
 
-    at: the places of the entry, linear forms of indices; extent: {index: the length of its loop}.
+    at: the index of the entry, as linear forms; extent: {index: the length of its loop}.
     """
     solved = [solvable(p, steps.nest.lengths) for p in steps.places]
     if None in solved or not worth(steps, solved):
@@ -423,7 +423,7 @@ def gather_of(steps, function, at, extent):
 
 
 def solvable(place, lengths):
-    """The index of a place that is found from the place and the others: that of the longest loop."""
+    """The loop index to solve an affine index for, given the others: that of the longest loop."""
     def size(i):
         n = lengths[i]
         return n.value if isinstance(n, Const) else math.inf, -abs(place.terms[i])
@@ -431,7 +431,7 @@ def solvable(place, lengths):
 
 
 def worth(steps, solved):
-    """Whether not too many passes look for what is not there."""
+    """Whether few enough passes of the gather find no term."""
     more = 1
     for place, index, length in zip(steps.places, solved, steps.made.shape):
         n = steps.nest.lengths[index]
@@ -446,7 +446,7 @@ def worth(steps, solved):
 
 
 def gathers(steps, function, solved, places, extent, name):
-    """The statements that add up an entry in a number."""
+    """The statements that sum an entry in a number."""
     nest, made = steps.nest, steps.made
     ranges, given, levels = Ranges(function), {}, []
 
@@ -483,7 +483,7 @@ def gathers(steps, function, solved, places, extent, name):
 
 
 def gathered(steps, function):
-    """One nest over all entries, each of which gathers what is added to it."""
+    """One nest over all entries, each of which gathers its terms."""
     taken, own = all_names(function), {}
     for place, length in zip(steps.places, steps.made.shape):
         alone = len(place.terms) == 1 and not place.const and set(place.terms.values()) == {1}
@@ -500,15 +500,16 @@ def gathered(steps, function):
 
 
 def reader_gathers(steps, arrays, function, shared):
-    """The nest that reads entries, each at most once, with what gathers them in it; None where there is none; shared:
-    names of indices that such nests have for themselves, so that the next may have them, too.
+    """The only nest that reads the array, each entry at most once, with the gather inside it; None where there is none.
+
+    shared: names of indices that only such nests use, so that the next one may use them too.
     """
     made, nest = steps.made, steps.nest
     reads = [u for u in arrays.uses[made.name] if not u.stored]
     block = arrays.blocks[nest.top]
     reader = next((n for s in block if (n := nest_of(s)) is not None and len(reads) == 1 and
                    n.stored is reads[0].statement), None)
-    # of entries that are not read, a place might have raised
+    # an index check of an entry that is never read might have raised
     if reader is None or reads[0].role != "entry" or reader.store.op is not None or any(
             isinstance(e, Call) and e.function == "place" for value in nest.values for e in walk(value)):
         return None
@@ -516,7 +517,7 @@ def reader_gathers(steps, arrays, function, shared):
     if None in at or any(list(p.terms.values()) != [1] for p in at) or len({i for p in at for i in p.terms}) < len(
             reader.loops):
         return None
-    until = Effects(block[block.index(nest.top) + 1:block.index(reader.top) + 1])       # the reader's own stores, too
+    until = Effects(block[block.index(nest.top) + 1:block.index(reader.top) + 1])       # with the reader's own stores
     operands = {n for e in (*nest.values, *nest.lengths.values()) for n in names_in(e)} - nest.lengths.keys() - {
         let.name for let in nest.lets}
     order, of_arrays = Order(function), [n for n in operands if function.types.get(n, UNKNOWN).rank]
@@ -543,7 +544,7 @@ def reader_gathers(steps, arrays, function, shared):
 
 
 def renamed_nest(nest, new):
-    """A copy of a nest with other names of indices."""
+    """A copy of a nest with renamed indices."""
     names = {i: Name(j) for i, j in new.items()}
     loops = [For(new.get(n.index, n.index), n.range, [], n.kind, n.origin, n.line) for n in nest.loops]
     lets = tuple(Let(let.name, renamed(let.value, names), let.origin) for let in nest.lets)

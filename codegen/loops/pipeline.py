@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is done to lowered loops before they are printed: the passes, in their order.
+"""The pass pipeline: the optimisations of lowered loops, in their order, before the loops are printed as Python.
 
 >>> import ast
 >>> from gradscribe.codegen.loops.trees import from_tree
@@ -63,9 +63,9 @@ from gradscribe.codegen.loops.webs import webs_apart
 
 
 def optimised(function: Function, passes: Callable[..., Any] | None = None) -> tuple:
-    """A function is changed by the passes; gives its text, and the user's place of each of its lines.
+    """The text of a function after the passes, and for each of its lines the place in the user's source.
 
-    passes: what is done to the function, for_cpu unless it is told.
+    passes: the passes to run on the function, by default for_cpu.
     """
     optimise(function, passes or for_cpu)
     lines: list = []
@@ -75,7 +75,7 @@ def optimised(function: Function, passes: Callable[..., Any] | None = None) -> t
 
 
 def optimise(function: Function, passes: Callable[[Function], None]) -> None:
-    """The passes over a function as lowering leaves it; it is checked before and after."""
+    """Run passes on a function as lowering leaves it, and verify it before and after."""
     verify(function, "lowering")
     webs_apart(function)
     without_checks(function)
@@ -87,8 +87,8 @@ def for_cpu(function: Function, parallel: bool = False, any_order: bool = True,
             looked_at: Callable[[Function], object] = id) -> None:
     """The passes for the CPU.
 
-    parallel: loops are spread over cores; any_order: sums may be taken in any order; looked_at: is given the function
-    when it has no views; it may raise.
+    parallel: whether to run loops on several cores; any_order: whether sums may be reassociated; looked_at: is called
+    with the function once it has no views; it may raise.
     """
     named_apart(function)
     propagate_copies(function)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Strength reduction of powers: those by half a whole number are square roots, products and quotients.
+"""Strength reduction of powers: those with half-integer exponents become square roots, products and quotients.
 
-`r ** -1.5` takes a tenth of the time.  The last digits may differ, so this is for fast mathematics; zeros, negative
-numbers, infinities and NaN are as they are for powers.
+So `r ** -1.5` takes a tenth of the time.  The last digits may differ, so this is for fast mathematics only; the results
+for zeros, negative numbers, infinities and NaN are those of powers.
 
 >>> import ast
 >>> from gradscribe.codegen.loops.trees import from_tree, to_tree
@@ -45,7 +45,7 @@ from gradscribe.codegen.loops.form import (
 )
 from gradscribe.codegen.loops.types import REAL, type_of
 
-MOST = 2.5                              # by more, the last two digits differ
+MOST = 2.5                              # larger exponents would change the last two digits
 
 
 def reduce_powers(function: Function) -> None:
@@ -59,7 +59,7 @@ def reduce_powers(function: Function) -> None:
 
 
 def half(e) -> float | None:
-    """The exponent of a power by half a whole number, which is written out."""
+    """The exponent of a power if it is a half-integer literal, else None."""
     if not isinstance(e, Op) or sign_of(e.op) != "**":
         return None
     exponent, sign = e.args[1], 1
@@ -72,9 +72,9 @@ def half(e) -> float | None:
 
 
 def _reduce(function, block, s, taken):
-    """Puts what a statement has for powers before it."""
+    """Replace the powers of a statement by numbers that are computed before it."""
     def new(e, always=True):
-        """always: whether the value is computed whatever the numbers are."""
+        """always: whether the expression is evaluated on every path."""
         if isinstance(e, (Select, Logic)):
             first, *rest = (e.test, e.then, e.orelse) if isinstance(e, Select) else e.items
             parts = [new(first, always), *(new(p, False) for p in rest)]
@@ -83,7 +83,7 @@ def _reduce(function, block, s, taken):
         exponent = half(e)
         dtype, rank = type_of(e.args[0], function.types) if exponent is not None else (None, None)
         if dtype not in REAL or rank != 0 or not always and not isinstance(e.args[0], Name):
-            return e                    # an entry may not be there
+            return e                    # an entry may not exist
         base = e.args[0] if isinstance(e.args[0], Name) else before("base", e.args[0], dtype)
         size = Call("abs", (base,))
         def number(e):

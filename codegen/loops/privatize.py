@@ -1,13 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Privatization: what a pass of a loop makes for itself is a thread's own.
+"""Privatization: arrays and lists that a pass of a loop makes for itself become private memory of a thread.
 
-A batched function with a while loop makes vectors in each pass, gives them other names, and its gradient appends what
-it will want to lists.  Threads have no memory to ask for, so
+A batched function with a while loop allocates vectors in each pass and aliases them, and its gradient appends saved
+values to lists.  Threads cannot allocate memory, so
 
-- an array of a few entries is made once (a kernel has it as `cuda.local.array`), and another name for it is a copy;
-- a row of an array, `v = x[b]`, is written out where its entries are read;
-- a list becomes rows of one array, as lists.py has them; how many rows there are a first pass counts, that does
-  nothing else.
+- an array of a few entries is allocated once (in a kernel as `cuda.local.array`), and an alias of it becomes a copy;
+- a row of an array, `v = x[b]`, is substituted where its entries are read;
+- a list becomes rows of one array, see lists.py; an additional loop before, which only counts, finds how many.
 
 >>> from gradscribe.codegen.loops.trees import from_tree, to_tree
 >>> import ast
@@ -118,7 +117,7 @@ from gradscribe.codegen.loops.types import WORDS, type_of
 
 
 class NotPrivate(Exception):
-    """A loop's passes make something else for themselves; `name`: what a kernel cannot have that was thought to be."""
+    """A loop cannot be privatized; `name`: an array that was taken for private and that a kernel cannot have."""
 
     def __init__(self, name: str | None = None):
         super().__init__(name)
@@ -126,8 +125,8 @@ class NotPrivate(Exception):
 
 
 class Private(NamedTuple):
-    """made: {array that threads have for themselves: its allocation}; loops: {such an array: the loops in which passes
-    have it}; numbers: {loop: its number in the text before}.
+    """made: {private array: its allocation}; loops: {private array: the loops whose passes use it}; numbers: {loop: its
+    position among the loops before the change}.
     """
     made: dict[str, Alloc]
     loops: dict[str, list[For]]
@@ -135,14 +134,14 @@ class Private(NamedTuple):
 
 
 def privatize(function: Function, without: frozenset = frozenset()) -> Private:
-    """Changes a function in place; without: the numbers of loops that are left alone."""
+    """Change a function in place; without: the positions of loops to leave alone."""
     passes = _Passes(function, without)
     passes.run()
     return passes.private
 
 
 class _Passes:
-    """turned: loops that go back, with their passes in the other order."""
+    """turned: loops that have counted down and now count up."""
 
     def __init__(self, function, without):
         self.function, self.types, self.taken, self.turned = function, function.types, all_names(function), []
@@ -169,7 +168,7 @@ class _Passes:
                     self.block(inner)
 
     def loop(self, loop, block):
-        """Whether what the passes of a loop make has become theirs."""
+        """Privatize a loop; whether that was possible."""
         later = handed_on(loop, block, self.function, self.taken)
         for h in later:
             h.begin()
@@ -190,7 +189,7 @@ class _Passes:
         return True
 
     def wanted(self, loop):
-        """Whether passes make arrays or lists, or give them names."""
+        """Whether passes make or alias arrays or lists."""
         return any(isinstance(s, Alloc) or isinstance(s, Let) and isinstance(s.value, (Name, Load)) and self.rank(
             s.name) or any(isinstance(e, (ListOf, EmptyList)) for whole in expressions(s) for e in walk(whole))
             for s in statements([loop]))
@@ -205,12 +204,11 @@ class _Passes:
 
 
 class _Loop:
-    """A loop whose passes make things for themselves.
+    """A loop to privatize; NotPrivate if it has anything else than this pass supports.
 
-    own: the names of arrays and lists that it sets, by `setters`; rows: {name of a row: the entry of which it is the
-    beginning}; shapes: {short array: (its lengths, the name of its dtype)}; kinds: the same of the entries of lists,
-    () for the lengths of a number; lists: {list: its Rows}; forward: how many statements stand before the first that
-    takes from a list.
+    own: the names of arrays and lists that it sets, by `setters`; rows: {name of a row: the view that it is}; shapes:
+    {short array: (its lengths, the name of its dtype)}; kinds: {list: the same of its entries, with () for numbers};
+    lists: {list: its Rows}; forward: the number of statements before the first that pops from a list.
     """
 
     def __init__(self, passes, loop):
@@ -222,54 +220,54 @@ class _Loop:
         made = {s.name for s in self.setters if is_empty_list(s)}
         self.forward = next((k for k, s in enumerate(loop.block) if any(map(pops_in, statements([s])))),
                             len(loop.block))
-        self.known_here()
+        self.require_own_names()
         self.find_rows()
         self.find_shapes()
-        unless(made == self.kinds.keys() and self.own == self.shapes.keys() | self.rows.keys() | made)
-        self.plain_uses()
-        self.values_enough()
+        require(made == self.kinds.keys() and self.own == self.shapes.keys() | self.rows.keys() | made)
+        self.require_plain_uses()
+        self.require_copies_suffice()
         if made:
-            self.counted_before()
+            self.require_countable()
         self.lists = {name: Rows(passes.fresh(f"{name}_kept", WORDS.get(dtype, dtype), len(shape) + 2), passes.fresh(
             f"{name}_size", "int64", 0), loop.index, shape, dtype) for name, (shape, dtype) in self.kinds.items()}
 
-    # what there is
+    # conditions
 
-    def known_here(self):
-        """Nothing else has the names of what a pass makes; a list is made once, before all that is done with it."""
+    def require_own_names(self):
+        """Require that the names of private memory are used in the loop only, and that a list is made once."""
         inside = set(self.inside)
-        unless(sum(set_by(s).count(self.loop.index) for s in inside) == 1)
-        unless(self.own.isdisjoint(self.passes.function.params) and all(
+        require(sum(set_by(s).count(self.loop.index) for s in inside) == 1)
+        require(self.own.isdisjoint(self.passes.function.params) and all(
             s in inside for name in self.own for s in self.of.users(name)))
         for s in self.setters:
-            unless(isinstance(s, (Let, Alloc)))
-            unless(not is_empty_list(s) or s in self.loop.block and self.is_once(s))
+            require(isinstance(s, (Let, Alloc)))
+            require(not is_empty_list(s) or s in self.loop.block and self.is_once(s))
 
     def is_once(self, s):
         return len(self.of.sets[s.name]) == 1
 
     def find_rows(self):
-        """Rows of arrays from outside, at places that stay in a pass."""
+        """Find rows of outer arrays at indices that do not change within a pass."""
         entered = {s.entry.array.id for s in self.inside if isinstance(s, Store)}
         for s in self.setters:
             row = s.value if isinstance(s, Let) else None
             if isinstance(row, Load) and isinstance(row.array, Name) and row.array.id not in self.own:
                 moving = (names_in(row) - {self.loop.index}) & self.stored | {
                     n for p in row.index for n in names_in(p)} & entered
-                unless(self.is_once(s) and not moving and self.is_at_numbers(row))
+                require(self.is_once(s) and not moving and self.is_at_numbers(row))
                 self.rows[s.name] = row
 
     def is_at_numbers(self, e):
         return is_entry(e, len(e.index)) and all(type_of(p, self.types).rank == 0 for p in e.index)
 
     def find_shapes(self):
-        """Short arrays, other names for them, and what lists have."""
+        """Find the shapes of short arrays, of their aliases and of entries of lists, by a fixpoint."""
         def take(kinds, name, kind):
-            unless(kind is None or kinds.setdefault(name, kind) == kind)
+            require(kind is None or kinds.setdefault(name, kind) == kind)
             return kind is None
         for s in self.setters:
             if isinstance(s, Alloc):
-                unless(s.shape and is_short(s) and s.how in ("empty", "zeros"))
+                require(s.shape and is_short(s) and s.how in ("empty", "zeros"))
                 take(self.shapes, s.name, (tuple(n.value for n in s.shape), s.dtype))
         aliases = [s for s in self.setters if isinstance(s, Let) and s.name not in self.rows and not is_empty_list(s)
                    and not self.is_outside(s.value)]
@@ -279,12 +277,12 @@ class _Loop:
             left = sum([take(self.shapes, s.name, self.array(s.value)) for s in aliases])
             left += sum([take(self.kinds, name, self.array(value) or self.number(value)) for name, value in puts])
             if left in (0, unknown):
-                unless(not left)
+                require(not left)
                 break
             unknown = left
 
     def array(self, e):
-        """The (shape, dtype) of a short array; None where it is not known yet, or is no such."""
+        """The (shape, dtype) of a short array; None if it is not known yet, or if it is none."""
         if isinstance(e, Name):
             return self.shapes.get(e.id)
         if self.is_row(e):
@@ -298,67 +296,66 @@ class _Loop:
         return ((), "bool_" if dtype == "bool" else dtype) if rank == 0 and dtype is not None else None
 
     def is_outside(self, e):
-        """A whole array, or row, from outside: as long as all that has the other name, since no loop asks for a length.
-        """
+        """Whether it is a whole array, or row, from outside; so is its alias then, since no loop reads a length."""
         return isinstance(e, Name) and (e.id in self.rows or e.id not in self.own)
 
     def is_row(self, e):
-        """x[k] of a short array that has more axes."""
+        """Whether it is x[k] of a short array with more axes."""
         return isinstance(e, Load) and isinstance(e.array, Name) and e.array.id in self.shapes and len(
             e.index) < len(self.shapes[e.array.id][0]) and self.is_at_numbers(e)
 
-    def plain_uses(self):
-        """Arrays are reached by entry, and get other names; lists are filled, and then emptied."""
+    def require_plain_uses(self):
+        """Require that arrays are accessed by entry or aliased, and that lists are filled first and then emptied."""
         for use in (u for name in self.own for u in self.of.uses.get(name, ())):
             s, e = use.statement, use.parent
             if use.name in self.kinds:
-                unless(list_use(use) in ("append", "pop", "len"))
+                require(list_use(use) in ("append", "pop", "len"))
             elif use.role == "entry":
                 rank = len(self.shapes[use.name][0]) if use.name in self.shapes else self.passes.rank(use.name)
-                unless(is_entry(e, rank) or isinstance(s, Let) and s.value is e and self.is_row(e))
+                require(is_entry(e, rank) or isinstance(s, Let) and s.value is e and self.is_row(e))
             else:
-                unless(list_use(use) == "put" or isinstance(s, Let) and s.value == Name(use.name))
+                require(list_use(use) == "put" or isinstance(s, Let) and s.value == Name(use.name))
         every = {e.owner.id for s in self.inside for whole in expressions(s) for e in walk(whole) if list_call(e)}
-        unless(every <= self.kinds.keys())      # a list of what is around the loop grows in the order of its passes
-        unless(not any(appended(s)[0] for s in statements(self.loop.block[self.forward:])))
+        require(every <= self.kinds.keys())      # an outer list grows in the order of the passes
+        require(not any(appended(s)[0] for s in statements(self.loop.block[self.forward:])))
 
     def outside(self, name):
-        """What stands for an array that is not a pass's own: all that may share memory with it."""
+        """The key of an array that is not private: its family, which may share memory."""
         return "outside", self.families.get(name, name)
 
     @functools.cached_property
     def families(self):
         return families(self.passes.function)
 
-    def values_enough(self):
-        """Copies do for other names: what is written by one name is not read by another afterwards."""
+    def require_copies_suffice(self):
+        """Require that aliases can be copies: what is written through one is not read through another afterwards."""
         def key(name):
             return name if name in self.own else self.outside(name) if self.passes.rank(name) != 0 else None
-        written_out = {name: self.outside(row.array.id) for name, row in self.rows.items()}
+        of_rows = {name: self.outside(row.array.id) for name, row in self.rows.items()}
         aliases, live = aliases_at([self.loop], self.types, key), Liveness([self.loop]).after
         for s in self.inside:
             if isinstance(s, Store):
                 name = key(s.entry.array.id)
-                others = {other for pair in aliases[s] if name in pair for other in pair if written_out.get(
-                    other, other) != written_out.get(name, name)}
-                unless(others <= self.own - live[s])
+                others = {other for pair in aliases[s] if name in pair for other in pair if of_rows.get(
+                    other, other) != of_rows.get(name, name)}
+                require(others <= self.own - live[s])
 
-    def counted_before(self):
-        """What fills lists may be gone through before, to count: it hangs on no entries from outside that it sets."""
+    def require_countable(self):
+        """Require that what fills lists can run twice, first to count: it must not read outer entries that it sets."""
         read, written = set(), set()
         for s in statements(self.loop.block[:self.forward]):
-            unless(not isinstance(s, Return) and (not isinstance(s, Do) or is_check(s) or appended(s)[0]))
+            require(not isinstance(s, Return) and (not isinstance(s, Do) or is_check(s) or appended(s)[0]))
             for use in uses_in(s):
                 name = self.rows[use.name].array.id if use.name in self.rows else use.name
                 if name not in self.own and self.passes.rank(name) != 0 and use.role != "length":
-                    unless(not use.stored or s.op is None)
+                    require(not use.stored or s.op is None)
                     (written if use.stored else read).add(self.outside(name))
-        unless(read.isdisjoint(written))
+        require(read.isdisjoint(written))
 
-    # what it becomes
+    # transformation
 
     def run(self):
-        """Changes the loop; gives the statements that stand before it."""
+        """Change the loop; return the statements to put before it."""
         loop, passes = self.loop, self.passes
         filling = [k for k, s in enumerate(loop.block) if any(appended(i)[0] for i in statements([s]))]
         parts = [[m for i in in_rows(s, self.lists) for m in self.in_memory(i)] for s in loop.block]
@@ -380,7 +377,7 @@ class _Loop:
         return before
 
     def in_memory(self, s):
-        """The statements in the place of one, with arrays in a thread's own memory, and rows written out."""
+        """The statements that replace one when arrays are private and rows are substituted."""
         for k, block in enumerate(blocks(s)):
             block[:] = [m for i in block for m in self.in_memory(i)] or [Nothing()][k:]
         if isinstance(s, (Let, Alloc)) and s.name in self.rows:
@@ -389,19 +386,19 @@ class _Loop:
             name, (shape, dtype) = s.name, self.shapes[s.name]
             if isinstance(s, Let):
                 source, first = (s.value, ()) if isinstance(s.value, Name) else (s.value.array, s.value.index)
-                return each_entry(s, shape, lambda at: (entry(name, *at), self.written_out(entry(source, *first, *at))))
+                return each_entry(s, shape, lambda at: (entry(name, *at), self.with_rows(entry(source, *first, *at))))
             return each_entry(s, shape, lambda at: (entry(name, *at), Call(f"np.{dtype}", (ZERO,)))) if \
                 s.how == "zeros" else []
-        change(s, self.written_out)
+        change(s, self.with_rows)
         return [s]
 
-    def written_out(self, e):
-        e = rebuilt(e, self.written_out)
+    def with_rows(self, e):
+        e = rebuilt(e, self.with_rows)
         row = self.rows.get(e.array.id) if isinstance(e, Load) and isinstance(e.array, Name) else None
         return e if row is None else Load(row.array, (*row.index, *e.index))
 
 
-def unless(holds):
-    """Gives a loop up, unless something holds."""
+def require(holds):
+    """Raise NotPrivate unless a condition holds."""
     if not holds:
         raise NotPrivate

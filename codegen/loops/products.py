@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Products are computed where they go: into the part of an array that they are copied to, or added to what is there.
+"""Destination passing for matrix products: they are computed into, or added to, the array that receives them.
 
-A product of matrices that a loop copies into a block of another array, as where each pass saves one, is written there
-at once; one that a loop adds to a matrix, or subtracts from it, is added by the call of BLAS that computes it.
+A product that a loop copies into a part of another array, such as one that each pass saves, is computed there directly.
+A product that a loop adds to a matrix, or subtracts from it, is accumulated by the BLAS call that computes it.
 
 >>> import ast
 >>> from gradscribe.codegen.loops.trees import from_tree, to_tree
@@ -72,7 +72,7 @@ ADDED = {"+": "add_dot", "-": "subtract_dot"}
 
 
 def place_products(function: Function, any_order: bool = True) -> None:
-    """Changes a function in place.  any_order: a product may be added as it is summed."""
+    """Change a function in place.  any_order: whether a product may be accumulated term by term."""
     if not any(isinstance(s, Let) and is_product(s.value) for s in statements(function.block)):
         return
     known, family = Lengths(function), families(function)
@@ -83,7 +83,7 @@ def place_products(function: Function, any_order: bool = True) -> None:
 
 
 def _place(known, family, block, made, any_order):
-    """Has a product computed where it belongs."""
+    """Compute a product into the array that receives it, if there is one."""
     name, kind, uses = made.name, known.kinds.get(made.name), known.uses.get(made.name, [])
     if not kind or len(known.sets[name]) != 1 or not all(
             u.role == "entry" and not u.stored and is_entry(u.parent, len(kind[1])) for u in uses):
@@ -97,7 +97,7 @@ def _place(known, family, block, made, any_order):
 
 
 def _target(known, family, made, use, top):
-    """The block of an array that a statement sets to a product, or changes by it, entry by entry."""
+    """The part of an array that a statement sets to a product, or updates by it, entry by entry; else None."""
     s, (dtype, lengths) = use.statement, known.kinds[made.name]
     loops = [x for x in around(s, known.above) if x in set(statements([top]))]
     if not isinstance(s, Store) or not isinstance(s.entry.array, Name) or not all(
@@ -119,7 +119,7 @@ def _target(known, family, made, use, top):
 
 
 def _put(family, block, made, uses, s, target, any_order):
-    """Whether a product may be computed into an array, or added to it; then it is."""
+    """Compute a product into an array, or add it to the array; whether that was possible."""
     array = target.array if isinstance(target, Load) else target
     shown = {n for n, other in family.items() if other == family[array.id]}
     after = block[block.index(made) + 1:]
@@ -138,7 +138,7 @@ def _put(family, block, made, uses, s, target, any_order):
         for use in uses:
             if use.statement is not s:
                 change(use.statement, lambda e: _moved(e, made.name, target, array))
-    elif any_order and product is not None and (sign := _sign(s, product)) and _may_wait(made, between) and all(
+    elif any_order and product is not None and (sign := _sign(s, product)) and _may_be_delayed(made, between) and all(
             len(t.block) == 1 for t in statements([top]) if isinstance(t, For)):
         block.remove(made)
         block.insert(block.index(top), Do(Call(ADDED[sign], (*made.value.args, target)), s.origin))
@@ -148,14 +148,14 @@ def _put(family, block, made, uses, s, target, any_order):
     return True
 
 
-def _may_wait(made, between):
-    """Whether a product is the same after these statements."""
+def _may_be_delayed(made, between):
+    """Whether a product may be computed after these statements."""
     effects = Effects(between, asks=True)
     return effects.known and not effects.writes and names_in(made.value).isdisjoint(effects.sets)
 
 
 def _sign(s, product):
-    """Whether a statement adds a product to an entry, or subtracts it: + or -."""
+    """+ or - of a statement that adds a product to an entry or subtracts it; else None."""
     if s.op is not None:
         return sign_of(s.op) if s.value == product and sign_of(s.op) in ADDED else None
     e = s.value
@@ -174,7 +174,7 @@ def _moved(e, name, target, array):
 
 
 def _without(block, top, s):
-    """Takes a statement out, and the loops that hold nothing else."""
+    """Remove a statement, and the loops that hold nothing else."""
     if top is s:
         block.remove(s)
         return

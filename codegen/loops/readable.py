@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Lowered loops as a person writes them: without what is only for compilers.
+"""Lowered loops in the style of handwritten code, for printing: without checks and other details for compilers.
 
 >>> import ast
 >>> from gradscribe.codegen.loops.trees import from_tree, to_tree
@@ -70,7 +70,7 @@ TRUE, FALSE = Const(True), Const(False)
 
 
 def tidy(function: Function) -> None:
-    """Lengths stand where they are read, indices are not checked, loops and branches say what holds in them."""
+    """Substitute lengths, drop checks, and simplify the tests of loops and branches, in place."""
     sets = Counter(n for s in statements(function.block) for n in set_by(s))
     lengths = {s.name: s.value for s in statements(function.block)
                if isinstance(s, Let) and isinstance(s.value, Length) and sets[s.name] == 1}
@@ -82,7 +82,7 @@ def tidy(function: Function) -> None:
 
 
 def _numbered(name, taken):
-    """A name that is not taken, with the next number after it if it must."""
+    """A name that is not taken, with the next free number."""
     stem, _, last = name.rpartition("_")
     if stem and last.isdigit():
         name = next(n for k in itertools.count(int(last)) if (n := f"{stem}_{k}") not in taken)
@@ -93,7 +93,7 @@ def _tidied(s, gone, types):
     if isinstance(s, Let) and s.name in gone or isinstance(s, Nothing) or isinstance(s, Do) and isinstance(
             s.value, Call) and s.value.function in CHECKS:
         return []
-    change(s, lambda e: _plain(e, types))
+    change(s, lambda e: _simplified(e, types))
     for name in BLOCKS.get(type(s), ()):
         setattr(s, name, [m for inner in getattr(s, name) for m in _tidied(inner, gone, types)])
     if isinstance(s, While) and s.test == TRUE and isinstance(first := next(iter(s.block), None), If) and [
@@ -102,12 +102,12 @@ def _tidied(s, gone, types):
     if isinstance(s, If) and not s.block:
         s.test, s.block, s.orelse = _opposite(s.test, types), s.orelse, []
     if isinstance(s, If) and all(isinstance(i, Raise) for i in s.block) and not s.orelse:
-        return []                       # nothing, or what is raised where lengths do not fit
+        return []                       # empty, or a check of lengths
     return [s]
 
 
-def _plain(e, types):
-    e = rebuilt(e, lambda part: _plain(part, types))
+def _simplified(e, types):
+    e = rebuilt(e, lambda part: _simplified(part, types))
     if isinstance(e, Call) and e.function == "place":
         return e.args[0]
     if isinstance(e, Call) and e.function in ("np.float32", "np.float64") and len(e.args) == 1 and \
@@ -123,7 +123,7 @@ def _plain(e, types):
 
 
 def _opposite(e, types):
-    """What holds where something does not; of numbers that may be NaN the orders have no opposite."""
+    """The negation of a condition; orders of numbers that may be NaN have no opposite."""
     if isinstance(e, Op) and e.op == "not":
         return e.args[0]
     if isinstance(e, Compare) and len(e.ops) == 1 and e.ops[0] in OPPOSITE and (e.ops[0] in ("==", "!=") or all(
@@ -133,7 +133,7 @@ def _opposite(e, types):
 
 
 def shorten(function: Function) -> None:
-    """Updates are written as such, loops that a flag ends end with a break, and no arm is empty.
+    """Write x = x + y as an update, end loops by break in place of a flag, and drop empty arms.
 
     >>> import ast
     >>> from gradscribe.codegen.loops.trees import block_of, to_tree
@@ -196,7 +196,7 @@ def _as_update(s):
 
 
 def with_temporaries_inside(function: Function, temporaries: set) -> None:
-    """Names of the lowering's that the next statement reads, and nothing else, become part of it."""
+    """Substitute temporaries of the lowering that only the next statement reads."""
     reads = Counter(part.id for s in statements(function.block) for e in expressions(s) for part in walk(e)
                     if isinstance(part, Name))
     for block in all_blocks(function):
@@ -213,7 +213,7 @@ def with_temporaries_inside(function: Function, temporaries: set) -> None:
 
 
 def call_by(function: Function, names: dict) -> None:
-    """Other names for some of a function's: {name: the other}."""
+    """Rename names of a function in place: {old: new}."""
     def other(name):
         return names.get(name, name)
     for s in statements(function.block):

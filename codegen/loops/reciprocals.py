@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Divisions on the critical path of a recurrence: where only the dividend waits for the pass before, it is multiplied
-with the reciprocal of the divisor, which is computed meanwhile.  A division takes three times as long as a product.
+"""Divisions on the critical path of a recurrence become products with a reciprocal that is computed beside the path.
 
-The last digit may differ, so this is for fast mathematics.
+This is possible where only the dividend depends on the previous pass.  A division takes three times as long as a
+product.  The last digit may differ, so this is for fast mathematics only.
 
 >>> import ast
 >>> from gradscribe.codegen.loops.trees import from_tree, to_tree
@@ -52,14 +52,14 @@ def reciprocals(function: Function) -> None:
         if any(isinstance(s, (For, While, If)) for s in loop.block) or not has_division(loop) or any_order(
                 loop, own, function, sums=True):
             continue
-        waiting = waits(loop)
+        carried = carried_by(loop)
 
-        def quotient(e, waiting=waiting):
+        def quotient(e, carried=carried):
             e = rebuilt(e, quotient)
             if not isinstance(e, Op) or e.op != "/" or isinstance(e.args[1], Const):
                 return e
             above, below = e.args
-            if waiting.isdisjoint(names_in(above)) or not waiting.isdisjoint(names_in(below)) or \
+            if carried.isdisjoint(names_in(above)) or not carried.isdisjoint(names_in(below)) or \
                     {type_of(part, function.types).dtype for part in e.args} != {"float64"}:
                 return e
             return Op("*", (above, Op("/", (Const(1.0), below))))
@@ -71,8 +71,8 @@ def has_division(loop):
     return any(isinstance(n, Op) and n.op == "/" for s in loop.block for e in expressions(s) for n in walk(e))
 
 
-def waits(loop) -> set:
-    """Names of arrays that a loop writes, and of numbers that are made of what these hold, or that it adds to."""
+def carried_by(loop) -> set:
+    """Names that may depend on the previous pass: arrays that are written, numbers that are updated or read these."""
     found = {s.entry.array.id for s in loop.block if isinstance(s, Store) and isinstance(s.entry.array, Name)}
     found |= {s.name for s in loop.block if isinstance(s, Update)}
     numbers = [s for s in loop.block if isinstance(s, Let)]

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Sums into an entry that a loop does not leave become sums of a number, which is added to the entry after the loop.
+"""Sums into a loop-invariant entry become sums of a number, which is added to the entry after the loop.
 
-`dz[k, i] += d[j] * z[k, j]` in a loop over j that adds to `dz[k, j]` as well would load and store in each pass: LLVM
-does not know when j is i.  The order of what is added to that entry changes, so this is for fast mathematics.
+`dz[k, i] += d[j] * z[k, j]` in a loop over j that also adds to `dz[k, j]` would load and store in each pass, since LLVM
+does not know when j is i.  The order of the additions to that entry changes, so this is for fast mathematics only.
 
 >>> import ast
 >>> from gradscribe.codegen.loops.trees import from_tree, to_tree
@@ -55,7 +55,7 @@ from gradscribe.codegen.loops.shapes import is_counted
 
 
 def sums_of_numbers(function: Function, own: set | None = None) -> None:
-    """Changes a function in place; own: arrays that are known by one name only."""
+    """Change a function in place; own: arrays without aliases."""
     own = Arrays(function).own if own is None else own
     for block in all_blocks(function):
         for loop in [s for s in block if is_counted(s) and is_innermost(s)]:
@@ -72,7 +72,7 @@ def is_innermost(loop):
 
 
 def stays(s, loop, function):
-    """Whether a statement adds a real number to an entry that is the same in every pass."""
+    """Whether a statement adds a real number to a loop-invariant entry."""
     return isinstance(s, Store) and s.op in ("+", "-") and isinstance(s.entry.array, Name) and \
         function.types[s.entry.array.id].dtype == "float64" and \
         len(s.entry.index) == function.types[s.entry.array.id].rank and \
@@ -80,7 +80,7 @@ def stays(s, loop, function):
 
 
 def elsewhere(place, loop):
-    """Whether the loop adds to other entries of that array."""
+    """Whether the loop adds to other entries of the array too."""
     return any(isinstance(s, Store) and s.entry.array == place.array and s.entry != place for s in loop.block)
 
 
@@ -93,7 +93,7 @@ def replaced(place, loop, block, function):
     at = block.index(loop)
     first = next(s for s in loop.block if isinstance(s, Update) and s.name == name)
     added = Store(place, Name(name), "+", first.origin)
-    if not Ranges(function).has_a_pass(loop):           # without one, nothing says that there is such an entry
+    if not Ranges(function).has_a_pass(loop):           # without a pass the entry may not exist
         added = If(Compare((">",), (loop.count, Const(0))), [added], [], first.origin)
     block.insert(at + 1, added)
     block.insert(at, Let(name, Const(0.0), first.origin))

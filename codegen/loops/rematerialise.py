@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rematerialisation: an array that is cheap to compute and read in a later loop is computed there, nothing is stored.
+"""Rematerialisation: an array that is cheap to compute is computed in the later loop that reads it, and not stored.
 
-Memory is slower than arithmetic: a few operations on what a loop reads anyway cost less than an array that is written
-and read, by the cost model (analysis/costs.py).  Not recomputed: what a largest or smallest entry or a comparison is
-taken of, since fused operations round differently in two places, and the difference from the largest entry must be zero
-where it stands.
+Memory is slower than arithmetic: by the cost model (analysis/costs.py) a few operations on what a loop reads anyway may
+cost less than to write and read an array.  An array whose entries are compared, or whose largest or smallest entry is
+taken, is never recomputed: fused operations may round differently in two places, and the difference between the largest
+entry and itself must be zero.
 
 >>> import ast
 >>> from gradscribe.codegen.loops.trees import from_tree, to_tree
@@ -84,14 +84,15 @@ FREE = {"float", "abs", "complex", *(f"np.{n}" for n in ("float64", "float32", "
 
 
 def rematerialise(function: Function, machine: costs.Machine | None = None, repeated: bool = False) -> set:
-    """Changes a function in place; gives the arrays that later loops read no more; machine: what takes how long, that
-    of the cost model if none is given; repeated: only those of which each entry is read in several passes, with whose
-    loops no fusion joins the one that makes them.
+    """Change a function in place; return the arrays that later loops no longer read.
+
+    machine: the times of the cost model, MACHINE's by default; repeated: only arrays each entry of which is read in
+    several passes, so that fusion cannot join their loops.
     """
     machine = machine or costs.MACHINE
     arrays, above, found = Arrays(function), holders(function), set()
     done: dict = {}
-    ranges = functools.cache(lambda: Ranges(function))          # of whole numbers, which stay as they are
+    ranges = functools.cache(lambda: Ranges(function))          # of whole numbers, which do not change
     own = sorted(arrays.own)
     for name in own:
         if name in arrays.own and _computed_again(
@@ -106,8 +107,8 @@ def rematerialise(function: Function, machine: costs.Machine | None = None, repe
 
 
 class Done(NamedTuple):
-    """What a statement does, with those inside: names that it sets, arrays whose entries it stores, and whether it
-    stores by what has no name, or calls something for what it does that is not a check.
+    """The effects of a statement and those inside it: names set, arrays whose entries are stored, whether it stores
+    into an array without a name, and whether it makes a call for its effect that is not a check.
     """
     sets: set
     stores: set
@@ -124,14 +125,12 @@ def done_by(s: Statement) -> Done:
 
 
 def _computed_again(function, name, arrays, above, done, machine, ranges, repeated):
-    """done: {statement: Done} of those of outer blocks that were looked at; what is computed again does not change it.
+    """Compute the array in the loops that read it later; whether that is possible and gains.
+
+    done: {statement: Done} of the statements of outer blocks looked at so far; a recomputation does not change it.
     """
-    made, uses = arrays.made[name], arrays.uses[name]
-    stores = [u for u in uses if u.stored]
-    if not uses or len(stores) != 1 or not all(u.role == "entry" and is_entry(u.parent, len(made.shape)) for u in uses):
-        return False
-    store = stores[0].statement
-    if not isinstance(store, Store) or store.op is not None:
+    made, store = arrays.made[name], _only_store(name, arrays)
+    if store is None:
         return False
     indices = [p.id if isinstance(p, Name) else None for p in store.entry.index]
     nest = _nest(store, indices, made.shape, above)
@@ -140,56 +139,82 @@ def _computed_again(function, name, arrays, above, done, machine, ranges, repeat
     value, numbers = _written_out(store, block_of(store, function, above), arrays)
     if not may_be_repeated(value):
         return False
-    block = block_of(nest, function, above)
-    first, within = block.index(nest), set(statements([nest]))
-    reads = [u for u in uses if not u.stored]
+    within = set(statements([nest]))
+    reads = [u for u in arrays.uses[name] if not u.stored]
     inside = [u for u in reads if u.statement in within]
     later = [u for u in reads if u.statement not in within]
-    tops = [next((t for t in (u.statement, *around(u.statement, above)) if above.get(t) is above.get(nest)), None)
-            for u in later]
-    if not later or None in tops or any(t not in block for t in tops):
+    block = block_of(nest, function, above)
+    first, places = block.index(nest), _places(later, nest, block, above)
+    if not places or min(places) <= first or any(map(compared, reads)):
         return False
-    places = [block.index(t) for t in tops]
-    if min(places) <= first or any(map(compared, reads)):
-        return False
-    readers = {}
-    for u, k in zip(later, places):
-        times = _passes_each(u.statement, block[k], made.shape, above, ranges)
-        if times is None:
-            return False
-        readers[block[k]] = max(readers.get(block[k], 0), times)
-    if repeated and 1 in readers.values():
+    readers = _passes_of_readers(later, places, block, made.shape, above, ranges)
+    if readers is None or repeated and 1 in readers.values():
         return False
     if not _unchanged(store, value, indices, nest, block[first:max(places) + 1], arrays, above, done) or not _gains(
             store, value, readers, nest, inside, machine):
         return False
-    value = as_held(value, made.dtype, function.types)
+    _replace_reads(function, name, indices, as_held(value, made.dtype, function.types), later, arrays,
+                   [] if inside else [store])
+    if not inside:
+        _remove_store(function, store, numbers, arrays, above)
+        arrays.own.discard(name)
+    return True
 
+
+def _only_store(name, arrays):
+    """The statement that stores an array, if there is one only and all uses of the array are by entry."""
+    uses, rank = arrays.uses[name], len(arrays.made[name].shape)
+    stores = [u.statement for u in uses if u.stored]
+    if len(stores) != 1 or not all(u.role == "entry" and is_entry(u.parent, rank) for u in uses):
+        return None
+    return stores[0] if isinstance(stores[0], Store) and stores[0].op is None else None
+
+
+def _places(later, nest, block, above):
+    """The positions in the block of a nest of the statements that hold these uses; None where one is outside it."""
+    tops = [next((t for t in (u.statement, *around(u.statement, above)) if above.get(t) is above.get(nest)), None)
+            for u in later]
+    return None if None in tops or any(t not in block for t in tops) else [block.index(t) for t in tops]
+
+
+def _passes_of_readers(later, places, block, shape, above, ranges):
+    """{statement that reads an array: the passes for each of its entries}; None where one is not known."""
+    readers: dict = {}
+    for u, k in zip(later, places):
+        times = _passes_each(u.statement, block[k], shape, above, ranges)
+        if times is None:
+            return None
+        readers[block[k]] = max(readers.get(block[k], 0), times)
+    return readers
+
+
+def _replace_reads(function, name, indices, value, later, arrays, gone):
+    """Put an entry's value in the place of later reads of it; gone: the statements that will be removed."""
     def new(e):
         e = rebuilt(e, new)
         if isinstance(e, Load) and e.array == Name(name):
             return renamed(value, dict(zip(indices, e.index)))
         return e
     readers = list(dict.fromkeys(u.statement for u in later))
-    gone = [] if inside else [store]
     arrays.forget([*readers, *gone])
     for s in readers:
         change(s, new)
     arrays.read(readers)
-    if not inside:
-        within = block_of(store, function, above)
-        _drop(function, store, above)
-        for s in numbers:
-            if s.name not in names_read(function.block):
-                arrays.forget([s])
-                take_out(within, s)
-        arrays.own.discard(name)
-    return True
+
+
+def _remove_store(function, store, numbers, arrays, above):
+    """Remove a store, and the assignments of numbers that only it has read."""
+    within = block_of(store, function, above)
+    _drop(function, store, above)
+    for s in numbers:
+        if s.name not in names_read(function.block):
+            arrays.forget([s])
+            take_out(within, s)
 
 
 def _written_out(store, block, arrays):
-    """A value in which the numbers that the pass has computed for it are written out, and what sets these, the last
-    first: those that nothing else sets, of entries that are the same yet.
+    """A value with the numbers that its pass has computed for it substituted, and the statements that set them, last
+    first: only numbers that are set once, from entries that have not changed since.
     """
     value, found = store.value, []
     for k, s in reversed(list(enumerate(block[:block.index(store)]))):
@@ -206,13 +231,13 @@ def _written_out(store, block, arrays):
 
 
 def block_of(s: Statement, function: Function, above: dict) -> list:
-    """The block that a statement stands in."""
+    """The block that holds a statement."""
     holder = above.get(s)
     return function.block if holder is None else next(b for b in blocks(holder) if s in b)
 
 
 def _nest(store, indices, shape, above):
-    """The outermost of the loops over all entries, which hold the statement without branches between."""
+    """The outermost of the loops over all entries, directly nested around the statement."""
     s = store
     for index, length in zip(reversed(indices), reversed(shape)):
         s = above.get(s)
@@ -222,8 +247,8 @@ def _nest(store, indices, shape, above):
 
 
 def _passes_each(s, outer, shape, above, ranges):
-    """How many passes of the loops around a statement, up to one, there are for each entry of an array; None where that
-    is not known, where a branch or a while is between, and where loops are fewer than axes.
+    """The number of passes, for each entry of an array, of the loops around a statement up to `outer`; None where that
+    is unknown, where a branch or a while loop is among them, and where there are fewer loops than axes.
     """
     found = (s, *around(s, above))
     path = found[:found.index(outer) + 1]
@@ -249,10 +274,10 @@ def compared(use: Use) -> bool:
 
 
 def _unchanged(store, value, indices, nest, block, known, above, done):
-    """Whether what a value is made of is the same where it is read; known: Arrays."""
+    """Whether the operands of a value have not changed where it is read; known: Arrays."""
     arrays, numbers = operands(value)
     made_of, foreign = arrays | numbers - set(indices), arrays - known.own
-    apart = known.alone if foreign <= known.given else known.own        # of other memory than what is foreign
+    apart = known.alone if foreign <= known.given else known.own        # these share no memory with foreign arrays
     for s in block:
         if s not in done:
             done[s] = done_by(s)
@@ -265,7 +290,7 @@ def _unchanged(store, value, indices, nest, block, known, above, done):
 
 
 def _before(store, indices, nest, arrays, above):
-    """Whether what a nest stores into these arrays are the entries of the same pass, before a store of it."""
+    """Whether a nest stores only the entries of the same pass into these arrays, and before the store."""
     places, order = tuple(map(Name, indices)), {s: k for k, s in enumerate(statements([nest]))}
     return all(order[s] < order[store] and isinstance(s, Store) and s.op is None and t.index == places and
                above.get(s) is above.get(store)
@@ -273,8 +298,8 @@ def _before(store, indices, nest, arrays, above):
 
 
 def _gains(store, value, readers, nest, inside, machine):
-    """Whether computing it in the nests that read it takes less than writing and reading it; readers: {nest: passes
-    for each entry}.
+    """Whether to recompute a value in the nests that read it takes at most the time to write and read it; readers:
+    {nest: passes for each entry}.
     """
     arrays, again = operands(value)[0], costs.arithmetic(value, machine)
     read = machine.load * sum(len(arrays - entered(r)) for r in readers)
@@ -288,13 +313,13 @@ def _gains(store, value, readers, nest, inside, machine):
 
 
 def entered(reader: Statement) -> set[str]:
-    """The arrays of which a statement reads entries, or sets them."""
+    """The arrays whose entries a statement reads or sets."""
     return {n.array.id for s in statements([reader]) for e in expressions(s) for n in walk(e)
             if isinstance(n, Load) and isinstance(n.array, Name)}
 
 
 def _drop(function, s, above):
-    """Take a statement out, and the loops that hold nothing else."""
+    """Remove a statement, and the loops that hold nothing else."""
     block, holder = block_of(s, function, above), above.get(s)
     if block == [s] and isinstance(holder, For):
         _drop(function, holder, above)
@@ -303,29 +328,28 @@ def _drop(function, s, above):
 
 
 def may_be_repeated(value: Expr) -> bool:
-    """Whether a value is made of arithmetic, which has no other end in another place, on numbers and on entries at
-    plain places.
+    """Whether a value is arithmetic with the same result in another loop, on numbers and on entries at simple indices.
     """
     for n in walk(value):
         if isinstance(n, Op):
             if n.op not in ("+", "-", "*", "/", "neg", "pos", "~", "not"):
                 return False
-        elif isinstance(n, Compare):            # of what is computed, it might come out otherwise
+        elif isinstance(n, Compare):            # of computed numbers, it might come out differently
             if any(isinstance(m, Select) or isinstance(m, Op) and len(m.args) == 2 for m in n.items):
                 return False
         elif isinstance(n, Call) and n.function not in FREE or isinstance(n, (Method, Length)):
             return False
-        elif isinstance(n, Load) and not (isinstance(n.array, Name) and all(map(_plain_place, n.index))):
+        elif isinstance(n, Load) and not (isinstance(n.array, Name) and all(map(_simple_index, n.index))):
             return False
     return True
 
 
-def _plain_place(p):
+def _simple_index(p):
     return isinstance(p, (Name, Const)) or isinstance(p, Op) and len(p.args) == 2 and all(
         isinstance(q, (Name, Const)) for q in p.args)
 
 
 def operands(value: Expr) -> tuple[set[str], frozenset[str]]:
-    """The arrays and the numbers that a value is made of."""
+    """The arrays and the numbers that a value is computed from."""
     arrays = {cast(Name, n.array).id for n in walk(value) if isinstance(n, Load)}
     return arrays, names_in(value) - arrays

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rematerialisation between the loops of a pass: entries that each of them can compute again are numbers.
+"""Rematerialisation between the inner loops of one pass: each loop recomputes cheap entries, and no array is stored.
 
-A pass over rows has loops one after another: the mean, what is left, its mean square, the quotient.  What the second
-computes the third and the fourth read: an array, though its entries are a few operations on what is read anyway.  Where
-all that is made so costs less to compute in each loop than to write and read, no array is written.
+A pass over a row may have several loops: the mean, the differences from it, their mean square, the quotients.  The
+second loop stores an array that the third and fourth read, though its entries are a few operations on what these read
+anyway.  The array is not stored where it costs less to recompute it in each loop than to write and read it.
 
 >>> import ast
 >>> from gradscribe.codegen.loops.trees import from_tree, to_tree
@@ -73,8 +73,8 @@ from gradscribe.codegen.loops.shapes import around, as_held, castable, replace_i
 
 
 class Made(NamedTuple):
-    """An array whose entries may be computed again: its allocation, the store of an entry, the loop that this is in,
-    and the loops after that one that read entries, with how they call its last index.
+    """An array that may be recomputed: its allocation, the store of an entry, the loop of this, and {loop that reads
+    entries: its index}.
     """
     array: Alloc
     store: Store
@@ -87,7 +87,7 @@ class Made(NamedTuple):
 
     @property
     def alone(self) -> bool:
-        """Whether no other loop reads entries: they are numbers, unless something else wants them."""
+        """Whether no other loop reads entries, so that they can be numbers."""
         return not self.readers.keys() - {self.loop}
 
     @property
@@ -96,7 +96,7 @@ class Made(NamedTuple):
 
 
 def compute_in_each_loop(function: Function, machine: costs.Machine) -> None:
-    """Changes a function in place; machine: what takes how long."""
+    """Change a function in place; machine: the times of the cost model."""
     arrays, above = Arrays(function), holders(function)
     order = {s: k for k, s in enumerate(statements(function.block))}
     found = [m for name in arrays.own if (m := _made(function, name, arrays, above)) is not None]
@@ -113,7 +113,7 @@ def compute_in_each_loop(function: Function, machine: costs.Machine) -> None:
 
 
 def _by_block(found, above):
-    """Arrays whose loops stand in one block."""
+    """Groups of arrays whose loops are in one block."""
     groups: dict = {}
     for m in found:
         groups.setdefault(above.get(m.loop), []).append(m)
@@ -121,7 +121,7 @@ def _by_block(found, above):
 
 
 def _made(function, name, arrays, above):
-    """The Made of an array, None where its entries are not to be computed again."""
+    """The Made of an array; None if it cannot be recomputed."""
     made, uses = arrays.made[name], arrays.uses[name]
     stores = [u.statement for u in uses if u.stored]
     if len(stores) != 1 or len(made.shape) < 2 or made.how != "empty" or not castable(made) or not all(
@@ -155,13 +155,13 @@ def _made(function, name, arrays, above):
 
 
 def _before(s, store, loop):
-    """Whether a statement of a loop comes before a store, or is in it."""
+    """Whether a statement of a loop comes before a store, or is the store."""
     order = {i: k for k, i in enumerate(statements(loop.block))}
     return order[s] <= order[store]
 
 
 def _unchanged(store, loop, block, own):
-    """Whether what a value is made of stays the same in a row of statements."""
+    """Whether statements do not change the operands of a stored value."""
     arrays, numbers = operands(store.value)
     foreign = bool(arrays - own)
     for s in block:
@@ -174,19 +174,17 @@ def _unchanged(store, loop, block, own):
 
 
 def _first_in_its_pass(arrays, store, s, loop):
-    """Whether a loop sets these arrays, at the entries that a value is made of, before the store, or once for all in
-    an earlier statement of the same pass.
-    """
+    """Whether s is the loop of the store and sets these arrays before it, only at the same index."""
     order = {i: k for k, i in enumerate(statements([s]))}
     return s is loop and all(
         isinstance(i, Store) and i.op is None and i.entry.index == store.entry.index and order[i] < order[store]
         for i in order for t in [getattr(i, "entry", None)] if t is not None and getattr(t.array, "id", None) in arrays)
 
 
-# --- what is gained ---------------------------------------------------------------------------------------------------
+# --- gains ------------------------------------------------------------------------------------------------------------
 
 def _needed(chosen, loop):
-    """The arrays, in the order of their stores, that a loop computes entries of, if all that are chosen are."""
+    """The arrays, in the order of their stores, that a loop must recompute if all the chosen ones are."""
     needed = {n for n, m in chosen.items() if loop in m.readers and m.loop is not loop}
     while True:
         more = {a for n in needed for a in operands(chosen[n].store.value)[0] if a in chosen and
@@ -197,9 +195,9 @@ def _needed(chosen, loop):
 
 
 def _saved(chosen, every, machine):
-    """What computing entries of some of the arrays again saves."""
+    """The time that recomputing the chosen arrays saves."""
     total = machine.store * sum(not m.alone for m in chosen.values())
-    wanted = set()                      # what would be numbers otherwise
+    wanted = set()                      # arrays that would otherwise be numbers
     for loop in {r for m in chosen.values() for r in m.readers}:
         there, needed = entered(loop), _needed(chosen, loop)
         total += machine.load * sum(n in there for n in needed)
@@ -210,12 +208,12 @@ def _saved(chosen, every, machine):
 
 
 def _read_along(made):
-    """The arrays of which an entry is made that is another in each pass of the loop."""
+    """The arrays of which a different entry is read in each pass to compute an entry."""
     return {e.array.id for e in walk(made.store.value) if isinstance(e, Load) and made.index in names_in(e)}
 
 
 def _again(made, machine):
-    """What it takes to compute an entry: what does not change in the loop is computed once."""
+    """The time to compute an entry, without what is loop-invariant."""
     def changes(e):
         return made.index in names_in(e)
     return sum(costs.alone(e, machine) for e in walk(made.store.value) if changes(e))
@@ -224,7 +222,7 @@ def _again(made, machine):
 # --- the loops --------------------------------------------------------------------------------------------------------
 
 def _compute(function, chosen, arrays):
-    """Entries of arrays are numbers, which each loop that reads them computes first."""
+    """Replace entries by numbers that each loop that reads them computes first."""
     check_lengths(function, [(m.array, range(len(m.array.shape))) for m in chosen.values()])
     names = {n: Name(n) for n in chosen}
 
@@ -248,5 +246,5 @@ def _compute(function, chosen, arrays):
 
 
 def at_index(value: Expr, old: str, new: str) -> Expr:
-    """A value by another index."""
+    """A value with the index renamed."""
     return value if old == new else renamed(value, {old: new})

@@ -1,11 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rows of statements about numbers that are given to Numba as one call.
+"""Scalar regions: consecutive statements about numbers, which Numba compiles as one call.
 
-Numba takes each operation through twenty passes: half of what compiling takes is spent before LLVM has seen anything.
-Statements that compute numbers, read and set entries, and the counted loops and branches made of such, need none of
-that.  They become a call of a function of the names that they read, which gives those that are read after them;
-`region_forms.py` writes what the call stands for, with the types and the instructions that Numba has for each
-operation.
+Numba takes each operation through twenty passes, half of the compile time, before LLVM sees anything.  Statements that
+compute numbers, access entries, and counted loops and branches of such need none of that.  They become a call whose
+arguments are the names that they read and whose results are the names that are live after them.  `region_forms.py`
+generates the code of the call, with the types and instructions that Numba has for each operation.
 
 >>> import ast
 >>> from gradscribe.codegen.loops.trees import from_tree, to_tree
@@ -68,16 +67,17 @@ from gradscribe.codegen.loops.shapes import is_check
 from gradscribe.codegen.loops.types import is_of_numbers
 from gradscribe.codegen.loops.uniform import few
 
-LEAST = 3                               # operations below which a row is left as it is
+LEAST = 3                               # a row with fewer operations stays as it is
 COMPARED = {"<", "<=", ">", ">=", "==", "!="}
 DOWN = MINUS_ONE, Const(-1)
 
 
 class Region(NamedTuple):
-    """A row of statements: the name of its function, the names it is given, those it gives back; apart: {name: array}
-    of arrays of which no name of another shows a part; natural: names of numbers that are never negative; places: index
-    expressions that are not, by their identities; nests: {loop: its nest}, of those that may be a function of their
-    own; repeated: of those that are one; several: whether it is called for several rows.
+    """A region: its name as a function, its statements, parameters and results.
+
+    apart: {name: array} of arrays without other aliases; natural: names of numbers that are never negative; places:
+    {id: index expression} of those that are never negative; nests: {loop: its nest} of loops that may become functions;
+    repeated: {loop: its nest} of loops that do; several: whether it is called at several places.
     """
     name: str
     statements: list
@@ -92,10 +92,10 @@ class Region(NamedTuple):
 
 
 class Nest(NamedTuple):
-    """Statements of which a function may have more, by other names.
+    """Statements that may occur several times, up to renaming.
 
-    known: its shape, and what is known of what is in it; names: of it, in the order of the text; params, results: those
-    that it is given, and gives back.
+    known: their shape and facts about their names; names: in the order of the text; params, results: names that they
+    take and return.
     """
     known: tuple
     names: tuple
@@ -104,7 +104,7 @@ class Nest(NamedTuple):
 
 
 def as_calls(function: Function, short: Container = ()) -> list:
-    """The regions of a function, in their order, each of which becomes a call.  Changes the function in place.
+    """Replace the regions of a function by calls, in place; the regions in their order.
 
     short: arrays on the function's stack.
     """
@@ -117,7 +117,7 @@ def as_calls(function: Function, short: Container = ()) -> list:
 
 
 def with_repeated(regions: list, functions: list) -> list:
-    """The regions that functions call, knowing the loop nests of which one of these has several."""
+    """The regions with `repeated` and `several` set: loop nests and regions that occur several times in functions."""
     named, repeated = {r.name: r for r in regions}, {}
     calls: Counter = Counter()
     for function in functions:
@@ -132,7 +132,7 @@ def with_repeated(regions: list, functions: list) -> list:
 
 
 def with_signs(e):
-    """Numbers below zero are written as numbers: -9223372036854775808 is none that is negated, which no int64 holds."""
+    """Fold negated literals: -9223372036854775808 is not the negation of an int64."""
     e = form.rebuilt(e, with_signs)
     if isinstance(e, Op) and sign_of(e.op) == "neg" and isinstance(e.args[0], Const) and type(
             e.args[0].value) in (int, float):
@@ -141,8 +141,8 @@ def with_signs(e):
 
 
 class _Regions:
-    """ranks: of the names; loads: {name: how often it is read}; outside: names that are read where no loop around
-    counts by them; by_shape: names of regions.
+    """ranks: {name: rank}; loads: {name: how often it is read}; outside: names that are read other than as the index of
+    a loop around; by_shape: {known of a nest: name of the region}.
     """
 
     def __init__(self, function, short):
@@ -167,7 +167,7 @@ class _Regions:
         return out
 
     def close(self, row, out):
-        """A row as a call, where that is worth it."""
+        """Append a row to `out`, as a call if that is worth it."""
         if sum(operations(s) for s in statements(row)) < LEAST:
             out += row
             return
@@ -185,7 +185,7 @@ class _Regions:
         out.append(made)
 
     def outermost(self, block):
-        """The loops of a block that may be a function: not short ones, nor those of arrays that no memory need hold."""
+        """The outermost loops that may become functions: not short ones, nor those that use arrays on the stack."""
         for s in block:
             if not isinstance(s, For):
                 for inner in form.blocks(s):
@@ -195,9 +195,9 @@ class _Regions:
                 yield s
 
     def nest(self, block):
-        """What a row of statements is, its names aside."""
+        """The Nest of a row of statements."""
         shape, flow, inside = shape_of(block), Flow(block), loads_in(block)
-        # what is read before it is set comes from the pass before, where a loop is around
+        # a name that is read before it is set may be carried by a loop around
         results = [n for n in shape.names if n in flow.sets and (
             n in flow.read or self.loads.get(n, 0) > inside.get(n, 0))]
         given = flow.read | (set(results) - flow.certain)
@@ -208,10 +208,10 @@ class _Regions:
                  *(id(e) in self.places for e in parts_in_order(block)))
         return Nest(known, shape.names, params, results)
 
-    # which
+    # statements that fit
 
     def fits(self, s):
-        """Whether a statement is about numbers only."""
+        """Whether a statement is about numbers only, so that a region may have it."""
         if isinstance(s, Let):
             if isinstance(s.value, Const):
                 return type(s.value.value) is float
@@ -227,12 +227,12 @@ class _Regions:
         return is_check(s) and self.value(s.value) or isinstance(s, form.Nothing)
 
     def counted(self, s):
-        """range(n), or down to 0 or up, by one."""
+        """Whether a loop is over range(n), or counts up or down by one."""
         return s.kind == "range" and len(s.range) in (1, 3) and all(map(self.value, s.range)) and (
             len(s.range) == 1 or s.range[2] in (ONE, *DOWN))
 
     def value(self, e):
-        """Whether an expression is a number made of what region_forms.py writes."""
+        """Whether an expression is a number that region_forms.py can compile."""
         if isinstance(e, Const):
             return type(e.value) in (int, float, bool, complex)
         if isinstance(e, Name):
@@ -253,7 +253,7 @@ class _Regions:
 
 
 def operations(s) -> int:
-    """How many operations a statement itself has, entries and calls included."""
+    """The number of operations of a statement itself, accesses and calls included."""
     return isinstance(s, For) + sum(isinstance(n, (Op, Compare, Select, Logic, Call, Load, Length))
                                     for e in expressions(s) for n in walk(e))
 

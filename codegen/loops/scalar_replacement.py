@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Scalar replacement: short arrays of known length become numbers.
 
-An array of a few entries that is made here, and reached at literal places only, needs no memory: each entry is a name.
-Loops of a few passes over such arrays are written out first.  `other = array` copies the numbers; it is left alone
-where the array is used afterwards as well, since one of the two would not see what is written into the other.
+An array of a few entries that is allocated here and accessed at literal indices only needs no memory: each entry is a
+number with a name.  Loops of a few passes over such arrays are unrolled first.  An alias `other = array` copies the
+numbers; that is not possible if the array is used afterwards, since a write to one would not change the other.
 
 >>> import ast
 >>> from gradscribe.codegen.loops.trees import from_tree, to_tree
@@ -58,18 +58,18 @@ from gradscribe.codegen.loops.form import (
 )
 from gradscribe.codegen.loops.shapes import around, as_number, castable, entries_changed, replace_in
 
-ENTRIES = 9                             # an array of more stays one
-PASSES = 4                              # a loop of more stays one
-WRITTEN = 64                            # statements that a loop may become
+ENTRIES = 9                             # an array of more entries stays an array
+PASSES = 4                              # a loop of more passes is not unrolled
+UNROLLED = 64                            # at most so many statements after unrolling
 
 
 def replace_short_arrays(function: Function, in_passes: bool = False) -> None:
-    """Changes a function in place; in_passes: only those that a loop makes in each of its passes."""
+    """Change a function in place; in_passes: replace only arrays that a loop allocates in each of its passes."""
     found = _Short(function, in_passes)
     candidates = found.candidates()
     loops = found.loops(candidates)
     if loops:
-        function.block = _written_out(function.block, loops)
+        function.block = _unrolled(function.block, loops)
         found = _Short(function, in_passes)
         left = found.candidates(False)
         candidates = {n: kind for n, kind in candidates.items() if n in left}
@@ -83,8 +83,8 @@ class Kind(NamedTuple):
 
 
 class _Short:
-    """sets, uses: {name: the statements that set it, its uses}; order: of the statements; fits_in: {loop: whether it
-    may be written out}.
+    """sets, uses: {name: the statements that set it, its uses}; order: {statement: its position}; fits_in: {loop:
+    whether it may be unrolled}.
     """
 
     def __init__(self, function, in_passes):
@@ -97,17 +97,17 @@ class _Short:
             for use in uses_in(s):
                 self.uses.setdefault(use.name, []).append(use)
 
-    # which
+    # candidates
 
     def candidates(self, in_loops=True):
-        """{name: Kind} of arrays that may become numbers, other names for them included."""
+        """{name: Kind} of arrays that may become numbers, aliases included."""
         found, again = {}, True
         for name, sets in self.sets.items():
             made = sets[0]
             if len(sets) == 1 and isinstance(made, Alloc) and castable(made) and made.how != "full" and all(
                     isinstance(d, Const) for d in made.shape):
                 found[name] = Kind(tuple(d.value for d in made.shape), made.dtype)
-        while again:                            # other names
+        while again:                            # aliases
             again = False
             for name, sets in self.sets.items():
                 values = [s.value for s in sets if isinstance(s, Let) and isinstance(s.value, Name)]
@@ -127,7 +127,7 @@ class _Short:
             found = {n: kind for n, kind in found.items() if n not in lost}
 
     def shared(self, found):
-        """Arrays that passes share, and those that are known by another name that does not become numbers."""
+        """Arrays that passes share, and those with an alias that does not become numbers."""
         return {n for n in found if any(
             isinstance(s, Alloc) and not any(isinstance(a, (For, While)) for a in around(s, self.above))
             for s in self.sets[n]) or any(not u.around and isinstance(u.statement, Let) and
@@ -139,10 +139,10 @@ class _Short:
             return len(use.parent.index) == len(shape) and all(
                 self.place(p, n, use.statement, in_loops) for p, n in zip(use.parent.index, shape))
         return not use.around and isinstance(use.statement, Let) and use.statement.name in found and \
-            self.handed_over(use.statement, use.name)
+            self.is_last_use(use.statement, use.name)
 
     def place(self, part, n, s, in_loops):
-        """A literal place on an axis, or the index of a loop that is written out."""
+        """Whether an index is a literal within an axis, or depends on the index of a loop that is unrolled."""
         value = literal(part)
         if value is not None:
             return 0 <= value < n
@@ -152,7 +152,7 @@ class _Short:
             return False
         loop = self.loop_of(s, names[0])
         if loop is not None and loop not in self.fits_in:
-            self.fits_in[loop] = may_be_written_out(loop)
+            self.fits_in[loop] = may_be_unrolled(loop)
         if loop is None or not self.fits_in[loop]:
             return False
         ends = [literal(part, {names[0]: k}) for k in (0, loop.count.value - 1)]
@@ -162,25 +162,25 @@ class _Short:
         return next((a for a in around(s, self.above) if isinstance(a, For) and a.index == index), None)
 
     def loop_around(self, s):
-        """The innermost loop around a statement; None of one that is in none."""
+        """The innermost loop around a statement, or None."""
         return next((a for a in around(s, self.above) if isinstance(a, (For, While))), None)
 
-    def handed_over(self, alias, name):
-        """other = name: the array is not used by this name afterwards, before it is made again."""
+    def is_last_use(self, alias, name):
+        """Whether, after other = name, the array is not used as `name` before it is allocated again."""
         loop, at = self.loop_around(alias), self.order[alias]
         first = self.order.get(loop, -1)
         return all(self.loop_around(s) is loop and self.order[s] < at for s in self.sets[name]) and all(
             first <= self.order[u.statement] <= at for u in self.uses[name])
 
     def loops(self, found):
-        """The loops whose indices are places in these arrays."""
+        """The loops whose indices occur in indices of these arrays."""
         return {loop for name in found for u in self.uses.get(name, ()) if u.role == "entry" for part in u.parent.index
                 for m in walk(part) if isinstance(m, Name) and (loop := self.loop_of(u.statement, m.id))}
 
     # numbers
 
     def replaced(self, found):
-        """Each entry of the arrays becomes a name."""
+        """Replace each entry of the arrays by a number."""
         function, names = self.function, {}
         taken = all_names(function)
         for name, (shape, _) in found.items():
@@ -216,7 +216,7 @@ class _Short:
 
 
 def set_before_read(block: list, made: Alloc, name: str) -> bool:
-    """Whether a later statement of the same block sets a number before anything reads it."""
+    """Whether a later statement of the block sets a number before anything reads it."""
     for s in block[block.index(made) + 1:]:
         if isinstance(s, Let) and s.name == name:
             return name not in names_of(s)
@@ -225,26 +225,26 @@ def set_before_read(block: list, made: Alloc, name: str) -> bool:
     return False
 
 
-# --- loops that are written out ---------------------------------------------------------------------------------------
+# --- loop unrolling ---------------------------------------------------------------------------------------------------
 
-def may_be_written_out(loop: For) -> bool:
+def may_be_unrolled(loop: For) -> bool:
     count = loop.count
     return isinstance(count, Const) and 0 < count.value <= PASSES and loop.index not in set_in(loop.block) and not any(
         isinstance(s, (While, Break, Continue, Return, Alloc)) for s in statements(loop.block)) and \
-        written(loop) <= WRITTEN
+        written(loop) <= UNROLLED
 
 
 def written(loop: For) -> int:
-    """The statements that a loop is when it and the counted loops in it are written out."""
+    """The number of statements of a loop when it and the counted loops in it are unrolled."""
     total = sum(written(s) if isinstance(s, For) else 1 + sum(1 for _ in statements([s])) for s in loop.block)
     return total * (loop.count.value if isinstance(loop.count, Const) else PASSES)
 
 
-def _written_out(block, loops):
+def _unrolled(block, loops):
     out = []
     for s in block:
         for inner in blocks(s):
-            inner[:] = _written_out(inner, loops)
+            inner[:] = _unrolled(inner, loops)
         if s not in loops:
             out.append(s)
             continue
@@ -255,7 +255,7 @@ def _written_out(block, loops):
 
 
 def substituted(statement, name: str, value: int):
-    """A copy of a statement with a literal for a name; sums and products of literals are numbers."""
+    """A copy of a statement with a literal substituted for a name, and constants folded."""
     def new(e):
         if isinstance(e, Name):
             return Const(value) if e.id == name else e
@@ -273,7 +273,7 @@ def places(shape: tuple) -> list:
 
 
 def literal(e, known=None):
-    """The value of an integer expression of literals, and of names whose value is known; or None."""
+    """The value of an integer expression of literals and of names with a known value; or None."""
     if isinstance(e, Const):
         return e.value if type(e.value) is int else None
     if isinstance(e, Name):
@@ -290,7 +290,7 @@ def literal(e, known=None):
 
 
 def first_value(made: Alloc, dtype: str):
-    """What an entry is before it is set."""
+    """The value of an entry before it is set."""
     one = made.how == "ones"
     if dtype == "bool_":
         return Const(one)

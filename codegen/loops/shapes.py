@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What single statements of the loop form are: counted loops, fills, checks; and values as an array holds them."""
+"""Patterns of single statements (counted loops, fills, checks), conversions to a dtype, and edits of blocks."""
 from collections.abc import Callable, Iterator
 from typing import TypeGuard
 
@@ -30,24 +30,24 @@ from gradscribe.codegen.loops.types import DTYPES, is_double, type_of
 
 CASTS = frozenset(DTYPES)
 LITERALS = {"complex", "float", "int"} | {f"np.{n}" for n in CASTS}
-KEPT = ("float64", "int64", "complex128")       # dtypes that a sum keeps whatever is added, as Numba has it
-SINGLE = ("float32", "complex64")               # and where what is added is of the same
+KEPT = ("float64", "int64", "complex128")       # in Numba a sum keeps these dtypes whatever is added
+SINGLE = ("float32", "complex64")               # and these if the term has the same
 
 
 def is_counted(s: Statement) -> TypeGuard[For]:
-    """for name in range(count), upwards."""
+    """Whether it is for name in range(count), where the count is a name or a literal."""
     return isinstance(s, For) and s.kind == "range" and len(s.range) == 1 and isinstance(s.range[0], (Name, Const))
 
 
 def is_literal(e: Expr) -> bool:
-    """A number as it is written, of any dtype: 0.0, np.float32(0.0), complex(0.0, 0.0)."""
+    """Whether it is a literal of any dtype: 0.0, np.float32(0.0), complex(0.0, 0.0)."""
     if isinstance(e, Call):
         return e.function in LITERALS and all(map(is_literal, e.args))
     return isinstance(e, Const) or isinstance(e, Op) and len(e.args) == 1 and isinstance(e.args[0], Const)
 
 
 def is_fill(s: Statement) -> bool:
-    """A loop, or nest, that sets each entry of an array to a constant."""
+    """Whether it is a loop, or nest, that only sets entries of an array to a constant."""
     while is_counted(s) and len(s.block) == 1:
         s = s.block[0]
     return isinstance(s, Store) and s.op is None and is_literal(s.value)
@@ -62,7 +62,7 @@ def castable(made: Alloc) -> bool:
 
 
 def as_held(value: Expr, dtype: str, types: dict) -> Expr:
-    """A value as an array of that dtype holds it."""
+    """A value converted to the dtype of an array that holds it."""
     if dtype == "bool_" or type_of(value, types).dtype == dtype != "float64":
         return value
     if dtype == "float64":
@@ -74,13 +74,13 @@ def as_held(value: Expr, dtype: str, types: dict) -> Expr:
 
 
 def added_in_full(name: str, added, dtype: str, types: dict) -> Expr:
-    """The value of name op= value, of a dtype in which the sum of two is wider where it is computed."""
+    """The value of name op= value for a dtype whose sums Numba computes in a wider one."""
     both = Op(added.op, (Name(name), added.value))
     return Call("bool", (both,)) if dtype == "bool_" else as_held(both, dtype, types)
 
 
 def as_number(s: Store, name: str, dtype: str, types: dict) -> Statement:
-    """A store into an array that has become a number."""
+    """The assignment that replaces a store into an array that has become a number."""
     if s.op is None:
         return Let(name, as_held(s.value, dtype, types), s.origin)
     if dtype in KEPT or dtype in SINGLE and type_of(s.value, types).dtype == dtype:
@@ -89,7 +89,7 @@ def as_number(s: Store, name: str, dtype: str, types: dict) -> Statement:
 
 
 def entries_changed(block: list, name: str, f: Callable[..., Expr]) -> None:
-    """Put f(entry) in the place of each entry of an array, where it is stored included."""
+    """Replace each entry of an array, stored ones included, by f(entry)."""
     def new(e):
         e = rebuilt(e, new)
         return f(e) if isinstance(e, Load) and e.array == Name(name) else e
@@ -99,20 +99,20 @@ def entries_changed(block: list, name: str, f: Callable[..., Expr]) -> None:
 
 
 def take_out(block: list, s: Statement) -> None:
-    """Take a statement out of its block; a block of nothing says so."""
+    """Remove a statement from its block; an empty block gets a `pass`."""
     block.remove(s)
     if not block:
         block.append(Nothing())
 
 
 def replace_in(block: list, old: Statement, new: list) -> None:
-    """Other statements in the place of one."""
+    """Replace a statement by others."""
     at = block.index(old)
     block[at:at + 1] = new or ([Nothing()] if len(block) == 1 else [])
 
 
 def depth(s: Statement, above: dict) -> int:
-    """How many statements are around one; above: as holders() gives it."""
+    """The number of statements around one; above: the result of holders()."""
     found = 0
     while s in above:
         s, found = above[s], found + 1
@@ -120,15 +120,15 @@ def depth(s: Statement, above: dict) -> int:
 
 
 def around(s: Statement, above: dict) -> Iterator[Statement]:
-    """The statements around one, the innermost first."""
+    """The statements around one, innermost first; above: the result of holders()."""
     while s in above:
         s = above[s]
         yield s
 
 
 def is_whole(s: Statement, types: dict, *more: str) -> bool:
-    """Whether a statement computes a whole number of lengths, names and numbers that are written out, by functions that
-    raise nothing; more: and by these.
+    """Whether a statement computes a whole number from lengths, names and literals without raising; more: further
+    functions that it may call.
     """
     if not isinstance(s, Let) or types[s.name] != ("int64", 0) or isinstance(s.value, (Name, Const, Length)):
         return False

@@ -1,11 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Loops of which each pass takes its own number of steps: many passes are taken at once, in the lanes of vectors.
+"""Vectorisation of loops whose passes take different numbers of steps: 64 passes run at once, one in each lane.
 
-A pass that goes on until its own test says stop is a chain of steps that wait for each other: the processor's vectors
-stay empty.  The passes do not wait for each other.  So what they carry from step to step is kept in short arrays, a
-lane for each of 64 passes; a step is a loop over the lanes, which is vectorised, and a lane whose pass has ended takes
-the next one.  No lane waits for the longest, and nothing is computed that is thrown away but for a lane's last test.
-Branches become choices, as in a vector they must.
+The steps of a pass that iterates until its own test stops it depend on each other, so they cannot be vectorised; the
+passes do not.  So the numbers carried from step to step are kept in short arrays with a lane for each of 64 passes.  A
+step is a loop over the lanes, which is vectorised; a lane whose pass has ended takes the next pass.  No lane waits for
+the longest pass, and only the last test of a lane is computed in vain.  Branches become selections (if-conversion).
 
 >>> import ast
 >>> from gradscribe.codegen.loops.trees import from_tree, to_tree
@@ -62,6 +61,7 @@ work when a lane is free); masks after R. Allen, K. Kennedy, C. Porterfield, J. 
 to data dependence, 1983.
 """
 import functools
+from typing import NamedTuple
 
 from gradscribe.codegen.llvm_inline import STRAIGHT
 from gradscribe.codegen.loops.analysis import costs
@@ -110,9 +110,9 @@ from gradscribe.codegen.loops.form import (
 from gradscribe.codegen.loops.shapes import is_counted
 from gradscribe.codegen.loops.types import inferred
 
-LANES = 64                              # a multiple of what LLVM takes at once: eight vectors of eight
-RARE = 6                                # times what a step costs otherwise: branches that dear are not always taken
-STEP = 10 * costs.MACHINE.operation     # of a loop that ends when it ends, beside what its statements take
+LANES = 64                              # eight vectors of eight numbers
+RARE = 6                                # branches that cost so many times the rest of a step are rarely all taken
+STEP = 10 * costs.MACHINE.operation     # the overhead of a step of a while loop
 KINDS = {"float64": "float", "int64": "int", "bool": "bool"}
 HELD = {"float": "float64", "int": "int64", "bool": "float64"}          # a condition is 1.0 or 0.0
 ZERO, ONE, NONE, MANY = Const(0.0), Const(1.0), Const(0), Const(LANES)
@@ -120,11 +120,11 @@ TRUE = Const(True)
 
 
 class Unfit(Exception):
-    """A loop has something that is not done in lanes."""
+    """A loop has something that this pass does not support in lanes."""
 
 
 def in_lanes(function: Function) -> None:
-    """Changes the outermost loops of a function in place."""
+    """Change the outermost loops of a function in place."""
     lanes = _Lanes(function)
     block: list = []
     for s in function.block:
@@ -146,7 +146,7 @@ class _Lanes:
 
     @functools.cached_property
     def kinds(self):
-        """{number: "float", "int" or "bool"}, as the function was given: its lanes stand in it only at the end."""
+        """{number: "float", "int" or "bool"}, of the function before any loop has changed."""
         types = inferred(self.function, {p: self.function.types[p] for p in self.function.params})
         return {n: KINDS[t.dtype] for n, t in types.items() if t.rank == 0 and t.dtype in KINDS}
 
@@ -174,7 +174,7 @@ class _Lanes:
 
 
 def parts_of_pass(block):
-    """What comes before the only loop of a pass, that loop, and what comes after it."""
+    """The statements before the only loop of a pass, that loop, and the statements after it."""
     loops, every = [s for s in block if isinstance(s, (While, For))], list(statements(block))
     if len(loops) != 1 or sum(isinstance(s, (For, While)) for s in every) > 1 or any(
             isinstance(s, (Return, Raise, Continue, Do, Alloc)) for s in every):
@@ -195,12 +195,34 @@ def called(e: Call):
     return name if head in ("", "np", "math") else None
 
 
+class Variables(NamedTuple):
+    """The names that all loops in lanes have.
+
+    lane: the number of a lane; on, going: arrays of 1.0 and 0.0: whether a lane has a pass, and whether this goes on;
+    at: the array of the indices of these passes; go: `going` of the lane in this step; lanes: how many there are; left:
+    how many of them have a pass; more: the index of the next pass; ended: how many stopped in the last step.
+    """
+    lane: Name
+    on: Name
+    going: Name
+    at: Name
+    go: Name
+    lanes: Name
+    left: Name
+    more: Name
+    ended: Name
+
+    def of(self, array):
+        """The entry of the lane."""
+        return Load(array, (self.lane,))
+
+
 class Writer:
     """Writes one loop in lanes.
 
-    kinds: of the numbers; types: of the names that are new; outside: names that the loop does not set; number: {a
-    condition: the name of the number that it is in a step}; set, exposed: names that a step has set, and that it reads
-    before; lines: the statements of a step so far.
+    kinds: those of the numbers; types: those of new names; outside: names that the loop does not set; number: {boolean:
+    the name of its mask in a step}; set: names that a step has set so far; exposed: names that it reads before it sets
+    them; lines: the statements of a step so far.
     """
 
     def __init__(self, loop, parts, kinds, fresh):
@@ -233,80 +255,88 @@ class Writer:
         return head, test, body
 
     def named(self, name, dtype, rank=0):
-        """A new name, of a type."""
+        """A new name of a given type."""
         new = self.fresh(name)
         self.types[new] = Type(dtype, rank)
         return new
 
     def statements(self):
-        head_sets, body_sets = set_in(self.head), set_in(self.body)
-        changed = set_in(self.before) | head_sets | body_sets
+        """The statements in the place of the loop."""
+        changed = set_in(self.before) | set_in(self.head) | set_in(self.body)
         self.number = {n: self.named(f"{n}_l", "float64") for n in sorted(changed)
                        if self.kinds.get(n) == "bool"}
-        lane = Name(self.named("l", "int64"))
-        on, going = (Name(self.named(n, "float64", 1)) for n in ("on", "going"))
-        at = Name(self.named("at", "int64", 1))
-        go = Name(self.named("go", "float64"))
-        lanes, left, more = (Name(self.named(n, "int64")) for n in ("lanes", "left", "more"))
-        ended = Name(self.named("ended", "float64"))
-
-        def of(array):
-            return Load(array, (lane,))
-
+        v = self.variables()
         self.row(self.head)
         test = self.mask(self.test)
         head, self.lines = self.lines, []
         self.row(self.body)
-        step = self.lines
         read_after = Effects(self.after, branches=True).names if self.after else set()
         kept = sorted((self.exposed | read_after) & changed)
         if any(n not in self.kinds for n in kept) or read_after & changed - set(kept):
             raise Unfit
         arrays = {n: Name(self.named(f"{n}_lanes", HELD[self.kinds[n]], 1)) for n in kept}
-        local = {n: Name(self.number.get(n, n)) for n in kept}
-        twice = {n: Name(self.named(f"{n}_before", HELD[self.kinds[n]])) for n in kept
-                 if n in head_sets and n in body_sets}
-        loads = [Let(local[n].id, of(arrays[n])) for n in kept if n in self.exposed or n in twice]
-        goes, stores = Compare((">",), (go, ZERO)), []
-        for n in kept:
-            if n in body_sets:
-                other = twice.get(n) or (local[n] if n in head_sets else of(arrays[n]))
-                stores.append(Store(of(arrays[n]), Select(goes, local[n], other)))
-            elif n in head_sets:
-                stores.append(Store(of(arrays[n]), local[n]))
-        if self.index in names_read([*self.head, *self.body]) | names_in(self.test):
-            loads.insert(0, Let(self.index, of(at)))
-        n = self.loop.range[0]
-        taken = [Store(of(arrays[v]), as_mask(Name(v)) if v in self.number else Name(v))
-                 for v in kept if v in set_in(self.before)]
-        given = [Let(v, Compare((">",), (of(arrays[v]), ZERO)) if v in self.number else of(arrays[v]))
-                 for v in kept if v in read_after]
-        made = [Alloc(arrays[v].id, "empty", (MANY,), (Attribute(Name("np"), HELD[self.kinds[v]]),)) for v in kept]
-        refill = If(Compare((">",), (of(on), of(going))), [
-            If(Compare((">=",), (of(at), NONE)), [Let(self.index, of(at)), *given, *map(copied, self.after)], []),
-            If(Compare(("<",), (more, n)), [
-                Let(self.index, more), *map(copied, self.before), *taken, Store(of(at), more),
-                Update(more.id, "+", Const(1))],
-               [Store(of(on), ZERO), Update(left.id, "-", Const(1))])], [])
+        step = self.step(v, arrays, head, test, self.lines)
+        made = [Alloc(arrays[n].id, "empty", (MANY,), (Attribute(Name("np"), HELD[self.kinds[n]]),)) for n in kept]
         return [
             *made,
-            Unpack(Items((on, going, at)), Items((empty("float64"), empty("float64"), empty("int64")))),
-            Let(lanes.id, Call("min", (n, MANY))),
-            For(lane.id, (lanes,), [Unpack(Items((of(on), of(going), of(at))), Items((ONE, ZERO, MINUS_ONE)))]),
-            Unpack(Items((left, more, ended)), Items((lanes, NONE, ONE))),
+            Unpack(Items((v.on, v.going, v.at)), Items((empty("float64"), empty("float64"), empty("int64")))),
+            Let(v.lanes.id, Call("min", (self.loop.range[0], MANY))),
+            For(v.lane.id, (v.lanes,), [
+                Unpack(Items((v.of(v.on), v.of(v.going), v.of(v.at))), Items((ONE, ZERO, MINUS_ONE)))]),
+            Unpack(Items((v.left, v.more, v.ended)), Items((v.lanes, NONE, ONE))),
             While(TRUE, [
-                If(Compare((">",), (ended, ZERO)), [For(lane.id, (lanes,), [refill])], []),
-                If(Compare(("==",), (left, NONE)), [Break()], []),
-                Let(ended.id, ZERO),
-                For(lane.id, (lanes,), [
-                    *loads, *head, Let(go.id, Op("*", (of(on), test))),
-                    *(Let(b.id, local[v]) for v, b in twice.items()), *step, *stores, Store(of(going), go),
-                    Update(ended.id, "+", Op("-", (of(on), go)))])])]
+                If(Compare((">",), (v.ended, ZERO)), [
+                    For(v.lane.id, (v.lanes,), [self.refill(v, arrays, read_after)])], []),
+                If(Compare(("==",), (v.left, NONE)), [Break()], []),
+                Let(v.ended.id, ZERO),
+                For(v.lane.id, (v.lanes,), step)])]
+
+    def variables(self):
+        lane = Name(self.named("l", "int64"))
+        on, going = (Name(self.named(n, "float64", 1)) for n in ("on", "going"))
+        at = Name(self.named("at", "int64", 1))
+        go = Name(self.named("go", "float64"))
+        lanes, left, more = (Name(self.named(n, "int64")) for n in ("lanes", "left", "more"))
+        return Variables(lane, on, going, at, go, lanes, left, more, Name(self.named("ended", "float64")))
+
+    def step(self, v, arrays, head, test, body):
+        """A step of all lanes; arrays: {number that lanes keep: its array}; head, body: before and after the test."""
+        head_sets, body_sets = set_in(self.head), set_in(self.body)
+        local = {n: Name(self.number.get(n, n)) for n in arrays}
+        twice = {n: Name(self.named(f"{n}_before", HELD[self.kinds[n]])) for n in arrays
+                 if n in head_sets and n in body_sets}
+        loads = [Let(local[n].id, v.of(arrays[n])) for n in arrays if n in self.exposed or n in twice]
+        goes, stores = Compare((">",), (v.go, ZERO)), []
+        for n in arrays:
+            if n in body_sets:
+                other = twice.get(n) or (local[n] if n in head_sets else v.of(arrays[n]))
+                stores.append(Store(v.of(arrays[n]), Select(goes, local[n], other)))
+            elif n in head_sets:
+                stores.append(Store(v.of(arrays[n]), local[n]))
+        if self.index in names_read([*self.head, *self.body]) | names_in(self.test):
+            loads.insert(0, Let(self.index, v.of(v.at)))
+        return [*loads, *head, Let(v.go.id, Op("*", (v.of(v.on), test))),
+                *(Let(b.id, local[n]) for n, b in twice.items()), *body, *stores, Store(v.of(v.going), v.go),
+                Update(v.ended.id, "+", Op("-", (v.of(v.on), v.go)))]
+
+    def refill(self, v, arrays, read_after):
+        """End the pass of a lane that has stopped, and start the next pass in it, if any is left."""
+        taken = [Store(v.of(arrays[n]), as_mask(Name(n)) if n in self.number else Name(n))
+                 for n in arrays if n in set_in(self.before)]
+        given = [Let(n, Compare((">",), (v.of(arrays[n]), ZERO)) if n in self.number else v.of(arrays[n]))
+                 for n in arrays if n in read_after]
+        return If(Compare((">",), (v.of(v.on), v.of(v.going))), [
+            If(Compare((">=",), (v.of(v.at), NONE)), [Let(self.index, v.of(v.at)), *given, *map(copied, self.after)],
+               []),
+            If(Compare(("<",), (v.more, self.loop.range[0])), [
+                Let(self.index, v.more), *map(copied, self.before), *taken, Store(v.of(v.at), v.more),
+                Update(v.more.id, "+", Const(1))],
+               [Store(v.of(v.on), ZERO), Update(v.left.id, "-", Const(1))])], [])
 
     # a step, without branches
 
     def row(self, block, mask=None):
-        """Statements one after the other; mask: the number that says whether they count."""
+        """Write statements; mask: the number that is 1.0 in lanes where they take effect."""
         for s in block:
             if isinstance(s, Nothing):
                 continue
@@ -326,7 +356,7 @@ class Writer:
                 self.lines.append(Let(local, Select(Compare((">",), (mask, ZERO)), value, Name(local))))
 
     def choice(self, s, mask):
-        """Both arms, each with a mask of its own."""
+        """Write both arms, each under its own mask."""
         self.masks += 1
         then = Name(self.named(f"then_{self.masks}", "float64"))
         other = Name(self.named(f"else_{self.masks}", "float64"))
@@ -342,7 +372,7 @@ class Writer:
             self.exposed.add(name)
 
     def value(self, e, mask=None):
-        """A number, without branches between what is computed."""
+        """The expression of a number in a lane, without branches."""
         if isinstance(e, Const) and type(e.value) in (int, float):
             return e
         if isinstance(e, Name):
@@ -353,7 +383,7 @@ class Writer:
         if isinstance(e, Load):
             constant = all(isinstance(p, Name) and (p.id == self.index or p.id in self.outside) for p in e.index)
             if mask is not None or not constant or not isinstance(e.array, Name):
-                raise Unfit                     # what is read where nothing was to be read may lie outside
+                raise Unfit                     # an entry read under a mask may be out of bounds
             return e
         if isinstance(e, Op) and e.op in ("neg", "pos", "+", "-", "*", "/"):
             return Op(e.op, tuple([self.value(a, mask) for a in e.args]))
@@ -376,7 +406,7 @@ class Writer:
         raise Unfit
 
     def mask(self, e, under=None):
-        """A condition as 1.0 or 0.0."""
+        """The expression of a condition in a lane, as 1.0 or 0.0."""
         if isinstance(e, Const) and type(e.value) is bool:
             return Const(float(e.value))
         if isinstance(e, Name) and self.kinds.get(e.id) == "bool":
@@ -406,5 +436,5 @@ def product(factors):
 
 
 def floating(e):
-    """An argument as a number in double precision."""
+    """An argument in double precision."""
     return Const(float(e.value)) if isinstance(e, Const) else Call("float", (e,))

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Simplification of whole numbers: what was computed before, checks and branches whose outcome is certain.
+"""Simplification of whole numbers: common subexpressions, and checks and branches whose outcome is certain.
 
-Lowering writes, for an operand whose length may be one, `step = 0 if n == 1 else 1` and `x[i * step]`; and where it
-does not know that two lengths are one, both ways to go on.  Once slices have become indices, ranges tell more.
+For an operand whose length may be one, lowering writes `step = 0 if n == 1 else 1` and `x[i * step]`; where it does not
+know whether two lengths are equal, it writes both cases.  Once views are eliminated, value ranges decide more of these.
 
 >>> import ast
 >>> from gradscribe.codegen.loops.trees import from_tree, to_tree
@@ -67,7 +67,7 @@ from gradscribe.codegen.loops.shapes import around, is_check, is_whole, replace_
 
 
 def simplify(function: Function) -> bool:
-    """Changes a function in place; gives whether a branch has gone."""
+    """Change a function in place; whether a branch has been removed."""
     sets = collections.Counter(name for s in statements(function.block) for name in set_by(s))
     for block in list(all_blocks(function)):
         _without_repetition(function, block, sets)
@@ -78,7 +78,7 @@ def simplify(function: Function) -> bool:
 # --- computed once ----------------------------------------------------------------------------------------------------
 
 def _without_repetition(function, block, sets):
-    """Numbers of a block that were computed before in it, by names that are set once; sets: how often names are."""
+    """Remove numbers that a block has computed before, among names that are set once; sets: {name: how often it is}."""
     known: dict = {}                    # {value: the name that has it}
     for s in list(block):
         if is_whole(s, function.types, "place") and sets[s.name] == 1 and s.name not in function.params:
@@ -97,7 +97,7 @@ def _without_repetition(function, block, sets):
 
 
 def _used_from(function, block, s):
-    """Whether a name is read in the block of the statement that sets it only, from there on."""
+    """Whether a name is read only after the statement that sets it, in its block."""
     at = block.index(s)
     return all(place_in(block, other) > at for other in statements(function.block) if s.name in names_of(other))
 
@@ -105,7 +105,7 @@ def _used_from(function, block, s):
 # --- steps of 0 or 1 --------------------------------------------------------------------------------------------------
 
 def _steps(function):
-    """j * step is j where step is 0 only if n is 1, and j counts to n at most."""
+    """Replace j * step by j where step is 0 only if n is 1, and j is below n."""
     ranges = Ranges(function)
     for s in list(statements(function.block)):
         if not isinstance(s, Let) or not isinstance(s.value, Select) or (s.value.then, s.value.orelse) != (
@@ -120,7 +120,7 @@ def _steps(function):
 
 
 def _without_step(made, user, ranges):
-    """The change of a statement's expressions in which j stands for j * step."""
+    """The function that replaces j * step by j in the expressions of a statement."""
     n, step = made.value.test.items[0], Name(made.name)
     counts = {a.index: a.range[0] for a in around(user, ranges.above) if isinstance(a, For) and len(a.range) == 1}
 
@@ -134,7 +134,7 @@ def _without_step(made, user, ranges):
     return new
 
 
-# --- what is certain --------------------------------------------------------------------------------------------------
+# --- certain outcomes -------------------------------------------------------------------------------------------------
 
 def _certain(function):
     ranges, gone = Ranges(function), False
@@ -152,7 +152,7 @@ def _certain(function):
 
 
 def _branch(block, s, ranges):
-    """Whether a branch on two lengths has gone: for the arm that is certain, or for what both arms do."""
+    """Replace a branch on equal lengths by the arm that is certain, or if both are equal; whether it could."""
     tests = s.test.items if isinstance(s.test, Logic) and s.test.op == "and" else (s.test,)
     if not all(isinstance(t, Compare) and t.ops == ("==",) for t in tests):
         return False
@@ -172,7 +172,7 @@ def _branch(block, s, ranges):
 
 
 def alike(first: list, second: list) -> bool:
-    """Whether two blocks do the same, statement by statement."""
+    """Whether two blocks are equal, statement by statement."""
     return len(first) == len(second) and all(
         type(a) is type(b) and list(expressions(a)) == list(expressions(b)) and set_by(a) == set_by(b) and
         getattr(a, "op", None) == getattr(b, "op", None) and getattr(a, "kind", None) == getattr(b, "kind", None) and

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Index-set splitting: the passes at the ends of a loop stand alone where neighbours are counted around an axis.
+"""Index-set splitting: the first and last passes of a loop are peeled off if its indices wrap around an axis.
 
-`x[(i + 1) % n]` is `x[i + 1]` in all passes but the last.  That one goes after the loop, so that no pass divides, and
-entries that lie side by side are read side by side.
+`x[(i + 1) % n]` is `x[i + 1]` in all passes but the last.  That one is peeled off, so that no pass of the loop divides,
+and accesses are contiguous.
 
 >>> import ast
 >>> from gradscribe.codegen.loops.trees import from_tree, to_tree
@@ -57,11 +57,11 @@ from gradscribe.codegen.loops.form import (
 )
 from gradscribe.codegen.loops.shapes import replace_in
 
-MOST, FAR = 2, 3                        # passes at an end: neighbours further away stay as they are
+MOST, FAR = 2, 3                        # passes to peel at an end, at most; a distance that no neighbour has
 
 
 def split(function: Function) -> None:
-    """Changes the innermost loops of a function in place."""
+    """Change the innermost loops of a function in place."""
     for block in list(all_blocks(function)):
         for loop in [s for s in block if isinstance(s, For)]:
             ends = ends_of(loop)
@@ -70,7 +70,7 @@ def split(function: Function) -> None:
 
 
 def ends_of(loop):
-    """How many passes at the beginning and at the end have a neighbour at the other end; None where none has."""
+    """(first, last): the numbers of passes at both ends whose neighbours wrap around; None if there are none."""
     count, inner = loop.count, list(statements(loop.block))
     if loop.kind != "range" or count is None or not isinstance(count, (Name, Const)) or any(
             isinstance(s, (For, While, Break, Continue, Unpack)) for s in inner) or not (
@@ -85,7 +85,7 @@ def ends_of(loop):
 
 
 def around_axis(e, loop):
-    """The distance of (index + distance) % count, for the index and the number of passes of a loop; or None."""
+    """The distance in (index + distance) % count, of the index and the number of passes of a loop; or None."""
     if not isinstance(e, Op) or e.op != "%" or e.args[1] != loop.count or not isinstance(e.args[0], Op):
         return None
     op, args = e.args[0].op, e.args[0].args
@@ -98,11 +98,11 @@ def around_axis(e, loop):
 
 
 def written(function, loop, first, last):
-    """What stands in the place of a loop."""
+    """The statements that replace a loop; first, last: the numbers of passes to peel at both ends."""
     count, index = loop.count, Name(loop.index)
 
     def at(start, offset):
-        """start + offset, of an index or a length, or of nothing."""
+        """start + offset; start is an index, a length, or None for 0."""
         if start is None or offset == 0:
             return Const(offset) if start is None else start
         if isinstance(start, Const):
@@ -110,8 +110,8 @@ def written(function, loop, first, last):
         return Op("+" if offset > 0 else "-", (start, Const(abs(offset))))
 
     def a_pass(start, offset, low, high, alone=True):
-        """A pass whose index is start + offset: neighbours at distances below `low` lie before the beginning of the
-        axis, those from `high` on after its end.
+        """The pass with index start + offset: neighbours at distances below `low` are before the beginning of the axis,
+        those from `high` on after its end.
         """
         def new(e):
             if isinstance(e, Call) and e.function == "place" and e.args[1] == count and around_axis(
@@ -152,7 +152,7 @@ def written(function, loop, first, last):
 
 
 def read_first(loop):
-    """Names of a loop that a pass may read before it sets them: they come from the pass before."""
+    """Names that a pass may read before it sets them: they come from the previous pass."""
     read, sets = set(), set()
     for s in statements(loop.block):
         read |= names_of(s) - sets

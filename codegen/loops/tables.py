@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tables: what each pass of a loop computes again, for each pass of the loops inside it, is computed once for all.
+"""Tables: values that inner loops compute again in each pass of an outer loop are computed once, into an array.
 
-A coefficient such as `exp(0.1 * k[i])` in a loop over time is the same at all times.  Where it calls an elementary
-function it becomes an array, filled before the loop, with an entry for each pass of the loops that it depends on.
+A coefficient such as `exp(0.1 * k[i])` in a loop over time is the same at all times.  If it calls an elementary
+function, it becomes an array that is filled before the loop, with an entry for each pass of the loops it depends on.
 
 >>> import ast
 >>> from gradscribe.codegen.loops.trees import from_tree, to_tree
@@ -79,7 +79,7 @@ def tabulate(function: Function) -> None:
 
 
 class _Tables:
-    """What a loop, which stands in a block, computes again."""
+    """The tables of a loop; block: the one that holds the loop."""
 
     def __init__(self, function, block, loop):
         self.function, self.block, self.loop = function, block, loop
@@ -87,7 +87,7 @@ class _Tables:
 
     @functools.cached_property
     def written(self):
-        """The families of the arrays that the loop writes; None where anything may be written."""
+        """The families of the arrays that the loop writes; None if that is unknown."""
         effects = Effects(self.loop.block, branches=True, asks=True, raises=True)
         return self.asked.families(effects.writes) if effects.known else None
 
@@ -97,7 +97,7 @@ class _Tables:
         self.block[at:at] = self.made
 
     def inside(self, block, loops, lets):
-        """The statements that run in every pass of these loops, and of no others; lets: numbers that are set there."""
+        """Replace values in statements that every pass of these loops runs; lets: {number that is set there: value}."""
         lets = dict(lets)
         for s in block:
             if isinstance(s, For):
@@ -110,7 +110,7 @@ class _Tables:
                     lets[s.name] = s.value
 
     def without(self, e, s, loops, lets):
-        """An expression with entries of tables in it."""
+        """An expression with calls replaced by entries of tables."""
         if is_elementary(e):
             entry = self.entry(with_values(e, {n: v for n, v in lets.items() if self.once[n] == 1}), s, loops)
             if entry is not None:
@@ -119,11 +119,11 @@ class _Tables:
 
     @functools.cached_property
     def once(self):
-        """How often names are given a value in the loop."""
+        """{name: how often the loop sets it}"""
         return Counter(n for s in statements([self.loop]) for n in set_by(s))
 
     def entry(self, e, s, loops):
-        """The entry of a table that holds an expression, if it may have one."""
+        """The entry of a table for the value of an expression; None if it may not or should not have one."""
         over = [x for x in loops if x.index in names_in(e)]
         dtype = type_of(e, self.function.types).dtype
         if not over or dtype not in REAL or not is_computed(e, is_elementary) or not (
@@ -151,13 +151,13 @@ class _Tables:
         return Load(Name(self.found[key]), index)
 
     def gains(self, e):
-        """Whether the passes read and fill a table in less than they compute; of how many, it may not be known."""
+        """Whether to fill and read a table costs less than to compute; assumed if the passes are unknown."""
         passes, again = self.loop.count, costs.arithmetic(e)
         return not isinstance(passes, Const) or passes.value * again > \
             again + costs.MACHINE.store + passes.value * costs.MACHINE.load
 
 
 def goes_over(e, loops) -> bool:
-    """Whether each loop's index stands at an axis of its own: the array has as many entries as they have passes."""
+    """Whether each loop's index has its own axis, so that the array has as many entries as the loops have passes."""
     return len(e.index) >= len(loops) and all(sum(x.index in names_in(p) for p in e.index) == 1 for x in loops) and all(
         sum(x.index in names_in(p) for x in loops) <= 1 for p in e.index)

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Loops that are spread over the processor's cores: `prange` instead of `range`, where there is enough to do.
+"""Parallel loops: `prange` instead of `range` for loops that are long enough to run on several cores.
 
-Only outermost loops are, whose passes are independent: each writes entries of its own, or arrays that it makes itself,
-and numbers are summed.  A loop in which something may be raised is left alone, since Numba loses what another thread
-raises.  Which is faster depends on lengths that are known when the function runs, so that the text
-has both loops, and a test of how many passes the innermost loops have.
+Only outermost loops with independent passes qualify: each pass writes its own entries or arrays that it allocates, and
+numbers are reduced by sums.  A loop that may raise stays sequential, since Numba loses errors of other threads.  Which
+version is faster depends on lengths at run time, so the text has both loops and a test of the number of innermost
+passes.
 
 >>> import ast
 >>> from gradscribe.codegen.loops.trees import from_tree, to_tree
@@ -59,8 +59,7 @@ from gradscribe.codegen.loops.shapes import is_counted
 def spread(function: Function, sums: bool) -> None:
     """Changes the outermost loops of a function in place.
 
-    sums: whether loops that sum numbers are spread as well, the order of whose sums then depends on the number of
-    threads.
+    sums: whether loops that sum numbers may be parallel too; the order of their sums depends on the number of threads.
     """
     own = Arrays(function).own
     out: list = []
@@ -68,7 +67,7 @@ def spread(function: Function, sums: bool) -> None:
         if is_counted(s) and may_be_spread(s, own, function, sums):
             test = enough(s)
             if all(isinstance(n, (Op, Const)) for n in walk(test.items[0])):
-                out.append(s)           # lengths that are numbers are short ones
+                out.append(s)           # literal lengths are short
                 continue
             threads = copied(s)
             threads.kind = "prange"
@@ -86,19 +85,19 @@ def may_be_spread(loop, own, function, sums):
         return False
     dear = any(isinstance(n, Call) and n.function in ELEMENTARY for n in parts)
     operations = sum(isinstance(n, (Call, Method)) or isinstance(n, Op) and len(n.args) == 2 for n in parts)
-    operations += sum(isinstance(s, For) for s in every)        # a range counts for one
+    operations += sum(isinstance(s, For) for s in every)        # a range counts as one
     if not dear and operations < 2:
-        return False                    # memory is what it waits for
+        return False                    # it is bound by memory
     effects = Effects(loop.block, branches=True)
     carried = effects.sets & effects.names - indices_in(loop)
     if carried and not sums:
         return False
-    # Numba knows a sum by `s += x`
+    # Numba recognises a reduction only as `s += x`
     return not any(isinstance(s, Let) and s.name in carried for s in every) and all(summed(v, loop) for v in carried)
 
 
 def enough(loop):
-    """The test that there is, by what waking threads takes: of the product of the lengths of the deepest nest."""
+    """The test that a loop has enough passes to pay for waking threads, from the lengths of its deepest nest."""
     def deepest(node):
         found = [deepest(s) for s in node.block if is_counted(s)]
         return [node.range[0], *max(found, key=len, default=[])]

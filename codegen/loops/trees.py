@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Python's trees to the loop form and back.
+"""The conversion of Python's syntax trees to the loop form and back.
 
 >>> function = from_tree(ast.parse('''def f(x):
 ...     n = x.shape[0]
@@ -77,20 +77,18 @@ LOAD, STORE = ast.Load(), ast.Store()
 # --- from trees -------------------------------------------------------------------------------------------------------
 
 def from_tree(tree: ast.FunctionDef, arrays: dict) -> Function:
-    """The function of a tree; arrays: the dtype and the rank of each parameter, and of names of which it is known."""
+    """The function of a tree; arrays: the dtype and rank of each parameter, and of other names where known."""
     return with_types(Function(tree.name, [a.arg for a in tree.args.args], {}, _block(tree.body)), arrays)
 
 
 def with_types(function: Function, arrays: dict) -> Function:
-    """A function that knows its types; arrays: the dtype and the rank of each parameter, and of names of which it is
-    known.
-    """
+    """The function with its inferred types; arrays: the dtype and rank of each parameter, and of others where known."""
     function.types = inferred(function, {n: Type(*about) for n, about in arrays.items()})
     return function
 
 
 def block_of(text: str) -> list:
-    """The statements of a text."""
+    """The statements of a source text."""
     return _block(ast.parse(text).body)
 
 
@@ -99,7 +97,7 @@ def _block(body):
 
 
 def statement_of(s: ast.stmt) -> Statement:
-    """The statement of a tree's."""
+    """The statement of a tree's statement."""
     made = READERS[type(s)](s)
     made.origin = getattr(s, "origin", None)
     return made
@@ -147,7 +145,7 @@ READERS = {
 
 
 def _dotted(node):
-    """np.x, math.x, np.linalg.x; None of what is no module's."""
+    """The dotted name of a function: exp, np.x, math.x, np.linalg.x; None of a method."""
     names = []
     while isinstance(node, ast.Attribute):
         names.append(node.attr)
@@ -158,42 +156,43 @@ def _dotted(node):
 
 
 def read(node: Any) -> Any:
-    """The expression of a tree's."""
-    kind = type(node)
-    if kind is ast.Name:
-        return Name(node.id)
-    if kind is ast.Constant:
-        return Const(node.value)
-    if kind is ast.BinOp:
-        return Op(BINARY[type(node.op)], (read(node.left), read(node.right)))
-    if kind is ast.UnaryOp:
-        return Op(UNARY[type(node.op)], (read(node.operand),))
-    if kind is ast.Subscript:
-        owner, index = node.value, node.slice
-        if isinstance(owner, ast.Attribute) and owner.attr == "shape" and isinstance(owner.value, ast.Name) and \
-                isinstance(index, ast.Constant):
-            return Length(owner.value.id, cast(int, index.value))
-        parts = index.elts if isinstance(index, ast.Tuple) else [index]
-        return Load(read(owner), tuple(map(read, parts)))
-    if kind is ast.Call:
-        args, keywords = tuple(map(read, node.args)), tuple([Keyword(k.arg, read(k.value)) for k in node.keywords])
-        name = _dotted(node.func)
-        if name is not None:
-            return Call(name, args, keywords)
-        return Method(read(node.func.value), node.func.attr, args, keywords)
-    if kind is ast.Attribute:
-        return Attribute(read(node.value), node.attr)
-    if kind is ast.Compare:
-        return Compare(tuple(COMPARED[type(o)] for o in node.ops), tuple(map(read, (node.left, *node.comparators))))
-    if kind is ast.BoolOp:
-        return Logic("and" if isinstance(node.op, ast.And) else "or", tuple(map(read, node.values)))
-    if kind is ast.IfExp:
-        return Select(read(node.test), read(node.body), read(node.orelse))
-    if kind is ast.Slice:
-        return Slice(*[part and read(part) for part in (node.lower, node.upper, node.step)])
-    if kind is ast.ListComp:
-        return EmptyList(read(node.elt))
-    return {ast.Tuple: Items, ast.List: ListOf}[kind](tuple(map(read, node.elts)))
+    """The expression of a tree's expression."""
+    return EXPRESSIONS[type(node)](node)
+
+
+def _read_subscript(node):
+    owner, index = node.value, node.slice
+    if isinstance(owner, ast.Attribute) and owner.attr == "shape" and isinstance(owner.value, ast.Name) and \
+            isinstance(index, ast.Constant):
+        return Length(owner.value.id, cast(int, index.value))
+    parts = index.elts if isinstance(index, ast.Tuple) else [index]
+    return Load(read(owner), tuple(map(read, parts)))
+
+
+def _read_call(node):
+    args, keywords = tuple(map(read, node.args)), tuple([Keyword(k.arg, read(k.value)) for k in node.keywords])
+    name = _dotted(node.func)
+    if name is not None:
+        return Call(name, args, keywords)
+    return Method(read(node.func.value), node.func.attr, args, keywords)
+
+
+EXPRESSIONS: dict = {
+    ast.Name: lambda e: Name(e.id),
+    ast.Constant: lambda e: Const(e.value),
+    ast.BinOp: lambda e: Op(BINARY[type(e.op)], (read(e.left), read(e.right))),
+    ast.UnaryOp: lambda e: Op(UNARY[type(e.op)], (read(e.operand),)),
+    ast.Subscript: _read_subscript,
+    ast.Call: _read_call,
+    ast.Attribute: lambda e: Attribute(read(e.value), e.attr),
+    ast.Compare: lambda e: Compare(tuple(COMPARED[type(o)] for o in e.ops), tuple(map(read, (e.left, *e.comparators)))),
+    ast.BoolOp: lambda e: Logic("and" if isinstance(e.op, ast.And) else "or", tuple(map(read, e.values))),
+    ast.IfExp: lambda e: Select(read(e.test), read(e.body), read(e.orelse)),
+    ast.Slice: lambda e: Slice(*[part and read(part) for part in (e.lower, e.upper, e.step)]),
+    ast.ListComp: lambda e: EmptyList(read(e.elt)),
+    ast.Tuple: lambda e: Items(tuple(map(read, e.elts))),
+    ast.List: lambda e: ListOf(tuple(map(read, e.elts))),
+}
 
 
 read_definitions_by(from_tree)
@@ -202,13 +201,13 @@ read_definitions_by(from_tree)
 # --- to trees ---------------------------------------------------------------------------------------------------------
 
 def to_tree(function: Function) -> ast.FunctionDef:
-    """The tree of a function; its statements know those of the form that they are `of`."""
+    """The tree of a function; `of` of each of its statements is the statement of the loop form it was made from."""
     args = ast.arguments([], [ast.arg(p) for p in function.params], None, [], [], None, [])
     return ast.FunctionDef(function.name, args, to_statements(function.block), [], None, None, lineno=1)
 
 
 def to_statements(block: list) -> list:
-    """The statements of a tree for a block."""
+    """The tree's statements for a block."""
     out = []
     for s in block:
         made = WRITERS[type(s)](s)
@@ -242,7 +241,7 @@ def _added(target, s):
 
 
 def _marked(op, *operands):
-    """An operation of which it is said how it is to be computed, as a call."""
+    """An operation marked EXACT or SUMMED, as a call."""
     how, sign = op.split(" ")
     return ast.Call(ast.Name(f"{how}_{FUNCTIONS[sign].__name__}_", LOAD), list(operands), [])
 
@@ -270,9 +269,6 @@ WRITERS = {
     Nothing: lambda s: ast.Pass(),
 }
 
-WRITTEN: dict = {}                      # of the expressions that targets have of their own
-
-
 def _from_dotted(text):
     head, *rest = text.split(".")
     node = ast.Name(head, LOAD)
@@ -283,43 +279,49 @@ def _from_dotted(text):
 
 def written(e: Any, ctx: ast.expr_context = LOAD) -> ast.expr:
     """The tree of an expression."""
-    kind = type(e)
-    if kind is Name:
-        return ast.Name(e.id, ctx)
-    if kind is Const:
-        return ast.Constant(e.value)
-    if kind is Op:
-        if " " in e.op:
-            return _marked(e.op, *map(written, e.args))
-        if len(e.args) == 1:
-            return ast.UnaryOp(SIGNS_OF_ONE[e.op](), written(e.args[0]))
-        return ast.BinOp(written(e.args[0]), SIGNS[e.op](), written(e.args[1]))
-    if kind is Load:
-        index = list(map(written, e.index))
-        return ast.Subscript(written(e.array), index[0] if len(index) == 1 else ast.Tuple(index, LOAD), ctx)
-    if kind is Length:
-        return ast.Subscript(ast.Attribute(ast.Name(e.array, LOAD), "shape", LOAD), ast.Constant(e.axis), ctx)
-    if kind is Call:
-        return ast.Call(_from_dotted(e.function), list(map(written, e.args)), _keywords(e))
-    if kind is Method:
-        return ast.Call(ast.Attribute(written(e.owner), e.name, LOAD), list(map(written, e.args)), _keywords(e))
-    if kind is Attribute:
-        return ast.Attribute(written(e.owner), e.name, LOAD)
-    if kind is Compare:
-        first, *rest = map(written, e.items)
-        return ast.Compare(first, [SIGNS[o]() for o in e.ops], rest)
-    if kind is Logic:
-        return ast.BoolOp(ast.And() if e.op == "and" else ast.Or(), list(map(written, e.items)))
-    if kind is Select:
-        return ast.IfExp(written(e.test), written(e.then), written(e.orelse))
-    if kind is Slice:
-        return ast.Slice(*[part and written(part) for part in (e.lower, e.upper, e.step)])
-    if kind is EmptyList:
-        none = ast.Call(ast.Name("range", LOAD), [ast.Constant(0)], [])
-        return ast.ListComp(written(e.of), [ast.comprehension(ast.Name("_", STORE), none, [], 0)])
-    if kind in WRITTEN:
-        return WRITTEN[kind](e)
-    return {Items: ast.Tuple, ListOf: ast.List}[kind]([written(part, ctx) for part in e.items], ctx)
+    make = TARGETS.get(type(e))
+    return WRITTEN[type(e)](e) if make is None else make(e, ctx)
+
+
+def _written_load(e, ctx):
+    index = list(map(written, e.index))
+    return ast.Subscript(written(e.array), index[0] if len(index) == 1 else ast.Tuple(index, LOAD), ctx)
+
+
+def _written_op(e):
+    if " " in e.op:
+        return _marked(e.op, *map(written, e.args))
+    if len(e.args) == 1:
+        return ast.UnaryOp(SIGNS_OF_ONE[e.op](), written(e.args[0]))
+    return ast.BinOp(written(e.args[0]), SIGNS[e.op](), written(e.args[1]))
+
+
+def _written_empty_list(e):
+    none = ast.Call(ast.Name("range", LOAD), [ast.Constant(0)], [])
+    return ast.ListComp(written(e.of), [ast.comprehension(ast.Name("_", STORE), none, [], 0)])
+
+
+TARGETS = {                             # expressions that may stand to the left of =
+    Name: lambda e, ctx: ast.Name(e.id, ctx),
+    Load: _written_load,
+    Length: lambda e, ctx: ast.Subscript(
+        ast.Attribute(ast.Name(e.array, LOAD), "shape", LOAD), ast.Constant(e.axis), ctx),
+    Items: lambda e, ctx: ast.Tuple([written(part, ctx) for part in e.items], ctx),
+    ListOf: lambda e, ctx: ast.List([written(part, ctx) for part in e.items], ctx),
+}
+WRITTEN: dict = {                       # all others; a target adds the expressions that only it has
+    Const: lambda e: ast.Constant(e.value),
+    Op: _written_op,
+    Call: lambda e: ast.Call(_from_dotted(e.function), list(map(written, e.args)), _keywords(e)),
+    Method: lambda e: ast.Call(
+        ast.Attribute(written(e.owner), e.name, LOAD), list(map(written, e.args)), _keywords(e)),
+    Attribute: lambda e: ast.Attribute(written(e.owner), e.name, LOAD),
+    Compare: lambda e: ast.Compare(written(e.items[0]), [SIGNS[o]() for o in e.ops], list(map(written, e.items[1:]))),
+    Logic: lambda e: ast.BoolOp(ast.And() if e.op == "and" else ast.Or(), list(map(written, e.items))),
+    Select: lambda e: ast.IfExp(written(e.test), written(e.then), written(e.orelse)),
+    Slice: lambda e: ast.Slice(*[part and written(part) for part in (e.lower, e.upper, e.step)]),
+    EmptyList: _written_empty_list,
+}
 
 
 def _keywords(e):
@@ -327,7 +329,7 @@ def _keywords(e):
 
 
 def printed(body: list, level: int, lines: list) -> None:
-    """Add the lines of a tree's block, each with its origin; statements of the form learn their lines, from 2 on."""
+    """Append the lines of a tree's block, each with its origin, and set each statement's line, from 2 on."""
     for node in body:
         origin = getattr(node, "origin", None)
         if hasattr(node, "of"):

@@ -1,16 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """Types of the loop form: the dtype and the rank of each expression, as Numba has them.
 
-Numba gives a name one type, that in which all its values fit.  So the types of a function are the least ones that its
-assignments allow, found by passing over them until nothing changes.  A dtype that Numba might choose in another way on
-another machine or in another version is left open (None).
+Numba gives a name one type, into which all its values fit.  So the types of a function are the least fixpoint of its
+assignments.  A dtype that Numba may choose differently on another machine or in another version stays unknown (None).
 
 >>> from gradscribe.codegen.loops.form import Call, Const, Name, Op, Type
 >>> types = {"x": Type("float32", 1), "k": Type("int64", 0)}
 >>> type_of(Op("*", (Name("k"), Const(2))), types), type_of(Call("exp", (Const(1.0),)), types)
 (Type(dtype='int64', rank=0), Type(dtype='float64', rank=0))
 
-Source: L. Damas, R. Milner, Principal type-schemes for functional programs, 1982, of which this is the case without
+Source: L. Damas, R. Milner, Principal type-schemes for functional programs, 1982, without their
 polymorphism; the promotions are those of Numba's arithmetic on scalars.
 """
 import contextlib
@@ -56,12 +55,12 @@ from gradscribe.codegen.loops.form import (
     statements,
 )
 
-OPEN = Type("open", None)               # of a name of which no assignment has been read yet
+OPEN = Type("open", None)               # of a name whose assignments have not been looked at yet
 NEW_AXIS = Const(None)
 OF_CONSTANTS = {bool: "bool", int: "int64", float: "float64", complex: "complex128"}
 SIGNED, UNSIGNED = ("int8", "int16", "int32", "int64"), ("uint8", "uint16", "uint32", "uint64")
 WORDS = {"bool_": "bool"}
-REAL = "float64", "float32"             # dtypes of real numbers that loops compute with
+REAL = "float64", "float32"             # real dtypes that loops compute with
 DTYPES = (*REAL, "float16", "bool_", "complex128", "complex64", *SIGNED, *UNSIGNED)
 RESULTS = {"float": "float64", "int": "int64", "bool": "bool", "complex": "complex128", "len": "int64",
            "place": "int64", "meet": "int64", "same": "int64", "ranked": "int64", "ranked_low": "int64",
@@ -72,70 +71,80 @@ RESULTS = {"float": "float64", "int": "int64", "bool": "bool", "complex": "compl
 OF_NUMBERS = PURE | CHECKS | CALLED | set(STRAIGHT) | {
     "sinc", "integer_power", "round_to", "squared_size", "finite_or", "complex_less", "complex_at_most",
     "complex_maximum", "complex_minimum"}
-ALIKE = {"min", "max", "maximum", "minimum", "fmax", "fmin", "square", "sign", "np.copysign"}   # in the operands' dtype
-CHOICES = ALIKE - {"square", "sign", "np.copysign"}             # which give one of their operands
+ALIKE = {"min", "max", "maximum", "minimum", "fmax", "fmin", "square", "sign", "np.copysign"}   # the operands' dtype
+CHOICES = ALIKE - {"square", "sign", "np.copysign"}             # their result is one of the operands
 ROUNDED = {"np.floor", "np.ceil", "np.trunc", "np.sqrt", "math.sqrt"}
 REAL_PART = {"complex128": "float64", "complex64": "float32"}
 
 
 def inferred(function: Function, given: dict) -> dict:
-    """{name: Type} of all names; given: those of the parameters, and of other names where they cannot be inferred."""
+    """{name: Type} of all names; given: the types of the parameters, and of names whose type cannot be inferred."""
     return _Inference(function, given).types
 
 
 class _Inference:
+    """types: {name: Type}, that grow until all assignments fit; values: {name: the values that it is given, or their
+    Types}; readers: {name: the names of which a value reads it}.
+    """
+
     def __init__(self, function, given):
         self.types = {p: given.get(p, UNKNOWN) for p in function.params}
-        values, self.readers = {}, {}
+        self.values: dict = {}
+        self.readers: dict = {}
         for s in statements(function.block):
-            if isinstance(s, Update):
-                values.setdefault(s.name, []).append(Op(s.op, (Name(s.name), s.value)))
-            elif isinstance(s, Let):
-                values.setdefault(s.name, []).append(s.value)
-            elif isinstance(s, Alloc):
-                values.setdefault(s.name, []).append(Type(WORDS.get(s.dtype, s.dtype), len(s.shape)))
-            elif isinstance(s, For):
-                values.setdefault(s.index, []).append(Type("int64", 0))
-            elif isinstance(s, Unpack) and isinstance(s.value, Items) and len(s.value.items) == len(s.targets.items):
-                for t, v in zip(s.targets.items, s.value.items):
-                    if isinstance(t, Name):
-                        values.setdefault(t.id, []).append(v)
-                    else:
-                        for n in flat(t) if isinstance(t, Items) else ():
-                            values.setdefault(n.id, []).append(UNKNOWN)
-            else:
-                parts = [Load(s.value, (Const(k),)) for k in range(len(set_by(s)))] if _parts_of(
-                    getattr(s, "value", None), self.types) else []
-                for n, kind in itertools.zip_longest(set_by(s), parts, fillvalue=UNKNOWN):
-                    values.setdefault(n, []).append(kind)
-        for name, found in values.items():
+            for name, value in self.assigned(s):
+                self.values.setdefault(name, []).append(value)
+        for name, found in self.values.items():
             self.types.setdefault(name, OPEN)
             for v in found:
                 if not isinstance(v, Type):
                     for other in names_in(v):
                         self.readers.setdefault(other, set()).add(name)
-        waiting = list(values)
+        self.solve(given)
+
+    def assigned(self, s):
+        """(name, value or Type) of each name that a statement sets."""
+        if isinstance(s, Update):
+            yield s.name, Op(s.op, (Name(s.name), s.value))
+        elif isinstance(s, Let):
+            yield s.name, s.value
+        elif isinstance(s, Alloc):
+            yield s.name, Type(WORDS.get(s.dtype, s.dtype), len(s.shape))
+        elif isinstance(s, For):
+            yield s.index, Type("int64", 0)
+        elif isinstance(s, Unpack) and isinstance(s.value, Items) and len(s.value.items) == len(s.targets.items):
+            for t, v in zip(s.targets.items, s.value.items):
+                if isinstance(t, Name):
+                    yield t.id, v
+                else:
+                    yield from ((n.id, UNKNOWN) for n in (flat(t) if isinstance(t, Items) else ()))
+        else:
+            names = set_by(s)
+            parts = [Load(s.value, (Const(k),)) for k in range(len(names))] if _parts_of(
+                getattr(s, "value", None), self.types) else []
+            yield from itertools.zip_longest(names, parts, fillvalue=UNKNOWN)
+
+    def solve(self, given):
+        """Join the types of each name's values until nothing changes: a worklist over the names."""
+        waiting = list(self.values)
         while waiting:
             name = waiting.pop(0)
-            found = functools.reduce(joined, [self.of(v) for v in values[name]], self.types[name])
+            found = functools.reduce(joined, [self.of(v) for v in self.values[name]], self.types[name])
             new = completed(found, given.get(name))
             if new != self.types[name]:
                 self.types[name] = new
-                waiting += [n for n in self.readers.get(name, ()) if n not in waiting and n in values]
+                waiting += [n for n in self.readers.get(name, ()) if n not in waiting and n in self.values]
         self.types = {n: UNKNOWN if t is OPEN else t for n, t in self.types.items()}
 
     def of(self, value):
         if isinstance(value, Type):
             return value
-        return OPEN if any(self.types.get(n) is OPEN for n in names_in(value)) and self.hangs(value) else type_of(
-            value, self.types)
-
-    def hangs(self, value):
-        """Whether a value's type hangs on a name that is open: where only an index does, it does not."""
-        return _open(value, self.types)
+        return OPEN if any(self.types.get(n) is OPEN for n in names_in(value)) and _open(value, self.types) else \
+            type_of(value, self.types)
 
 
 def _open(e, types):
+    """Whether the type of an expression depends on a name that is open: on one in an index it does not."""
     if isinstance(e, Name):
         return types.get(e.id) is OPEN
     if isinstance(e, Load):
@@ -154,7 +163,7 @@ def _open(e, types):
 
 
 def completed(found: Type, given: Type | None) -> Type:
-    """A type, with what is given where it is not known."""
+    """A type, completed by the given one where it is unknown."""
     if given is None or found is OPEN or None not in found:
         return found
     return given if found == UNKNOWN or found.rank == given.rank and found.dtype is None or \
@@ -174,12 +183,12 @@ def joined(a: Type, b: Type) -> Type:
 
 
 def type_of(e: Expr, types: dict) -> Type:
-    """The type of an expression in which names have these types."""
+    """The type of an expression, from the types of its names."""
     return RULES.get(type(e), _unknown)(e, types)
 
 
 def is_double(e: Expr, types: dict) -> bool:
-    """Whether an expression is a number, or entries, in double precision for certain."""
+    """Whether an expression is certainly a number, or entries, in double precision."""
     return type_of(e, types).dtype == "float64"
 
 
@@ -205,7 +214,7 @@ def _op(e, types):
 
 
 def arithmetic(a, b):
-    """The dtype of a sum, a difference, a product of two numbers."""
+    """The dtype of a sum, difference or product of two numbers."""
     if a is None or b is None:
         return None
     if a == b and a in ("float64", "float32", "complex128", "complex64"):
@@ -270,24 +279,24 @@ def _call(e, types):
     if head == "math":
         made = _of_math(last, tuple(dtypes))
         return Type(made[0], 0) if len(made) == 1 else UNKNOWN
-    if name.startswith("scipy_"):       # of complex numbers they make complex ones
+    if name.startswith("scipy_"):       # complex arguments give complex results
         return Type("float64" if set(dtypes) <= {*REAL, "bool", *SIGNED, *UNSIGNED} else None, 0)
     made = _result_of(name, tuple(found))
     return made if made != UNKNOWN or not is_of_numbers(name) else Type(None, 0)
 
 
-_read: list = []                        # what makes the loop form of a definition: trees.py, which needs this module
-_asked: list = []                       # the functions whose results are being looked for
+_read: list = []                        # makes the loop form of a definition: from trees.py, which imports this module
+_asked: list = []                       # the functions whose results are being inferred: no recursion
 
 
 def read_definitions_by(read: Callable[..., Any]) -> None:
-    """From now on the results of the runtime's functions are known by their definitions."""
+    """Set the function that reads definitions: the types of the runtime's functions are inferred from these."""
     _read[:] = [read]
 
 
 @functools.cache
 def _result_of(name, given):
-    """What a function of the runtime makes of numbers of these types, by its definition."""
+    """The type of the result of a runtime function for arguments of these types, from its definition."""
     text = text_of(name)
     if text is None or name in _asked or len(text.args.args) != len(given) or any(t.dtype is None for t in given):
         return UNKNOWN
@@ -299,7 +308,7 @@ def _result_of(name, given):
         results = [type_of(s.value, function.types) for s in statements(function.block) if isinstance(s, Return)]
         made = functools.reduce(joined, results, OPEN)
         return made if made.rank == 0 else UNKNOWN
-    except (KeyError, AttributeError):  # it has more than the loop form
+    except (KeyError, AttributeError):  # its definition does not fit the loop form
         return UNKNOWN
     finally:
         _asked.remove(name)
@@ -307,7 +316,7 @@ def _result_of(name, given):
 
 @functools.cache
 def _of_ufunc(name, dtype, count):
-    """What a function of NumPy's makes of floating-point numbers of one dtype, as its loops say."""
+    """The dtype of a ufunc's result for floating-point operands of one dtype, from its list of loops."""
     if dtype is None:
         return None
     given = np.dtype(dtype).char * count
@@ -317,9 +326,9 @@ def _of_ufunc(name, dtype, count):
 
 @functools.cache
 def _of_math(name, dtypes):
-    """The dtypes of what a function of Python's module math makes, as it says of a number; of several of a tuple.
+    """The dtypes of the result, or of each part of it, of a function of Python's module math, found by calling it.
 
-    Of a number in less than double precision Numba makes one like it, which is left open.
+    Unknown for arguments below double precision, for which Numba's result is in theirs.
     """
     wide = set(dtypes) <= {"float64", "bool", *SIGNED, *UNSIGNED}
     for given in ((0.5,) * len(dtypes), (0.5, 1)):
@@ -331,7 +340,7 @@ def _of_math(name, dtypes):
 
 
 def _parts_of(e, types):
-    """The types of what a call makes several of; none of another one."""
+    """The types of the parts of a call's result, if it is one of module math."""
     if isinstance(e, Call) and e.function.startswith("math."):
         dtypes = tuple(type_of(a, types).dtype for a in e.args)
         return [Type(dtype, 0) for dtype in _of_math(e.function.removeprefix("math."), dtypes)]
@@ -339,7 +348,7 @@ def _parts_of(e, types):
 
 
 def is_of_numbers(function: str) -> bool:
-    """Whether a function of this name makes a number of numbers."""
+    """Whether a function of this name maps numbers to a number."""
     head, _, name = function.rpartition(".")
     if head == "np":
         return name in DTYPES or name == "conj" or isinstance(getattr(np, name, None), np.ufunc)

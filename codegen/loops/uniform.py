@@ -1,10 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Calls of elementary functions that stay calls: those that give every lane of a vectorised loop one number, and those
-of a function that is called at many places.
+"""Calls of elementary functions that are not inlined: uniform ones in vectorised loops, and those at many call sites.
 
-LLVM's vectoriser takes time that doubles with every operation on a number that is the same in all lanes.  So where a
-call of a function of runtime/vmath.py has to stay in a loop whose passes give it one and the same number, it stays a
-call.
+The time of LLVM's vectoriser doubles with every operation on a uniform value, one that is the same in all lanes.  So a
+call of a function of runtime/vmath.py with uniform arguments stays a call if it cannot be moved out of the loop.
 """
 import collections
 import functools
@@ -36,12 +34,12 @@ from gradscribe.codegen.loops.form import (
 )
 from gradscribe.codegen.loops.shapes import around
 
-UNROLLED = 8                            # LLVM writes loops of so few passes out
-PLACES = 8                              # where a call costs a fifth of the time of the function, and inlining 30 ms
+UNROLLED = 8                            # LLVM unrolls loops of at most so many passes
+PLACES = 8                              # the most call sites to inline, at 30 ms each; a call is a fifth slower
 
 
 def mark_uniform(function: Function) -> None:
-    """Renames calls of what is written out where no lane of a vectorised loop would give another number.
+    """Rename calls, in place, whose arguments are the same in all lanes of a vectorised loop.
 
     >>> import ast
     >>> from gradscribe.codegen.loops.trees import from_tree, to_tree
@@ -79,12 +77,12 @@ def mark_uniform(function: Function) -> None:
 
 
 def few(loop: For) -> bool:
-    """Whether a loop is written out by LLVM, so that the one around may be vectorised."""
+    """Whether LLVM unrolls a loop, so that the loop around may be vectorised."""
     return all(isinstance(e, Const) for e in loop.range) and len(range(*[e.value for e in loop.range])) <= UNROLLED
 
 
 def varies(loop: For) -> set:
-    """Names of numbers that are not the same in every pass."""
+    """Names of numbers that differ between passes."""
     effects = Effects(loop.block, branches=True)
     found = {loop.index} | effects.sets & effects.names
     while True:
@@ -104,8 +102,9 @@ def varies(loop: For) -> set:
 
 
 def mark_shared(function: Function) -> None:
-    """Renames calls of an elementary function that is called at many places: LLVM takes 30 ms to inline, vectorise and
-    schedule one, and longer the more there are in a loop.  They are calls of one function of vectors then.
+    """Rename calls of an elementary function with many call sites: they become calls of one function of vectors.
+
+    LLVM takes 30 ms to inline, vectorise and schedule one call, and longer if a loop has several.
     """
     def calls(s):
         return [n.function for e in expressions(s) for n in walk(e) if isinstance(n, Call) and n.function in ELEMENTARY]
@@ -122,6 +121,6 @@ def mark_shared(function: Function) -> None:
 
 @functools.cache
 def apart_functions() -> dict[str, Any]:
-    """The calls that stay calls, for Numba, by name."""
+    """{name: function for Numba} of the calls that are not inlined."""
     return {f"{word}_{name}_": called_apart(name, *about, lanes) for name, about in ELEMENTARY.items()
             for word, lanes in (("apart", 1), ("shared", lanes_of_host()))}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Vector math: elementary functions in loops that are vectorised are those of runtime/vmath.py and vmath32.py."""
+"""Vector math: loops that LLVM vectorises call the elementary functions of runtime/vmath.py and vmath32.py."""
 from typing import Any
 
 from gradscribe.codegen.foreign import PREFIX
@@ -22,9 +22,9 @@ from gradscribe.codegen.loops.types import is_double, is_single
 
 
 def in_loops(function: Function) -> None:
-    """Calls them in innermost loops in which no number waits for the one of the pass before, sums apart.
+    """Call them in innermost loops without recurrences of numbers other than sums, in place.
 
-    Branches do not matter: LLVM computes both arms of one for all lanes and keeps what the mask of its test says.
+    Branches do not matter: LLVM computes both arms for all lanes and selects by the mask of the test.
 
     >>> import ast
     >>> from gradscribe.codegen.loops.trees import from_tree, to_tree
@@ -44,7 +44,7 @@ def in_loops(function: Function) -> None:
         for i in range(x.shape[0]):
             s = np.exp(s * x[i])
 
-    Those of numbers in single precision are in the text as np.float32(np.exp(x[i])), SciPy's as scipy_erf(x[i]).
+    The text has those in single precision as np.float32(np.exp(x[i])), and SciPy's as scipy_erf(x[i]).
     """
     types = function.types
 
@@ -61,13 +61,13 @@ def in_loops(function: Function) -> None:
 
     for loop in statements(function.block):
         if isinstance(loop, For) and not any(isinstance(s, (For, While)) for s in statements(loop.block)) and \
-                not waits(loop):
+                not has_recurrence(loop):
             for s in (loop, *statements(loop.block)):
                 change(s, new)
 
 
 def elementary(e: Expr) -> str | None:
-    """The name of the function here that is what a call is of, or a power; None where there is none.
+    """The name of the function of runtime/vmath.py for a call or a power; None if there is none.
 
     >>> from gradscribe.codegen.loops.form import Name
     >>> elementary(Call("np.exp", (Name("x"),))), elementary(Op("**", (Name("x"), Const(1.5))))
@@ -83,7 +83,7 @@ def elementary(e: Expr) -> str | None:
     return name if head in ("", "np", "math") and name in ELEMENTARY else None
 
 
-def waits(loop: For) -> bool:
-    """Whether a pass reads a number that the pass before has set, otherwise than to add to it."""
+def has_recurrence(loop: For) -> bool:
+    """Whether a pass reads a number of the previous pass other than to add to it (a recurrence)."""
     effects = Effects(loop.block, branches=True)
     return any(not summed(name, loop, less=True) for name in effects.names & effects.sets)

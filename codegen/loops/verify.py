@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The loop form is checked: names are set before they are read, have one type each, and entries have all indices.
+"""The verifier of the loop form: names that are read are set somewhere and typed, and indices fit their arrays.
 
 >>> from gradscribe.codegen.loops.form import Type
 >>> from gradscribe.codegen.loops.trees import block_of
@@ -39,11 +39,11 @@ WHOLE = ("int64", "int32", "int16", "int8", "uint64", "uint32", "uint16", "uint8
 
 
 class WrongForm(Exception):
-    """A pass has made what is no function of the loop form: a fault of the compiler, not of the user's program."""
+    """A pass has made an invalid function: a bug of the compiler, not of the user's program."""
 
 
 def verify(function: Function, after: str) -> Function:
-    """The function itself; raises WrongForm, which says after what."""
+    """The function itself if it is valid; otherwise raise WrongForm, which names the pass it comes after."""
     def wrong(what):
         raise WrongForm(f"after {after}, {function.name} {what}")
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Arrays that share a name get names of their own, as far as a row of statements goes.
+"""Renaming of arrays: a name that is bound to several arrays is split into versions, within straight-line code.
 
-Lowering keeps the user's names: an array made anew in each pass of a loop has the name of the one before.  What may be
-joined is plain where each name stands for one array; what a pass hands on is said by `name = array` at its end.
+Lowering keeps the user's names, so an array that each pass of a loop allocates has the name of the previous one.  With
+one array per name it is easy to see what may be fused; what a loop carries becomes `name = array` at the end of a pass.
 
 >>> import ast
 >>> from gradscribe.codegen.loops.trees import from_tree, to_tree
@@ -66,13 +66,13 @@ COMPOUND = (For, While, If)
 
 
 def named_apart(function: Function) -> None:
-    """Rewrites the block of a function in place."""
+    """Change a function in place."""
     _Versions(function).run()
     without_unread_names(function)
 
 
 class _Versions:
-    """taken: all names; sets: {name: how often it is set}; single: arrays whose name is set once."""
+    """taken: all names; sets: {name: how often it is set}; entered: names with entries; single: arrays set once."""
 
     def __init__(self, function):
         self.function, self.count = function, itertools.count(1)
@@ -88,7 +88,7 @@ class _Versions:
         self.single = {s.name for s in every if self.is_new(s) and self.sets[s.name] == 1}
 
     def is_new(self, s):
-        """name = np.empty(..) and its kin, name = x[..], a view, or a product."""
+        """Whether it makes an array: an allocation, a view name = x[..], or a product."""
         return isinstance(s, Alloc) or isinstance(s, Let) and s.name in self.entered and (
             isinstance(s.value, (Load, Length)) or isinstance(s.value, Call) and s.value.function == "np.dot")
 
@@ -96,7 +96,7 @@ class _Versions:
         self.function.block = self.block(self.function.block, False)
 
     def block(self, block, inner):
-        """A block; `inner`: what it leaves under a name may be read after it."""
+        """A block with versions; inner: names may be live after it."""
         out, now, said = [], {}, set()
 
         def say(names, origin):
@@ -117,7 +117,7 @@ class _Versions:
             lost = set_in([s]) & now.keys()
             if isinstance(s, (*COMPOUND, Update)) or isinstance(s, Store) and s.op is not None:
                 say(lost - said, s.origin)
-            else:                       # a, b = b, a reads before it sets
+            else:                       # a, b = b, a reads both before it sets them
                 _rename(s, now)
             for v in lost:
                 del now[v]
@@ -143,7 +143,7 @@ class _Versions:
 
 
 def entered_by(e):
-    """The name whose entries, attributes or methods an expression asks for."""
+    """The names whose entries, lengths, attributes or methods an expression itself uses."""
     if isinstance(e, Length):
         yield e.array
     owner = e.array if isinstance(e, Load) else e.owner if isinstance(e, (Attribute, Method)) else None
@@ -158,7 +158,7 @@ def _rename(statement, now):
 
 
 def without_unread_names(function: Function) -> None:
-    """Takes out other names for arrays, `name = array`, that nothing reads afterwards."""
+    """Remove aliases `name = array` that nothing reads afterwards."""
     unread = Liveness(function.block).unread
 
     def kept(block, needed):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""View elimination: names for rows and slices become indices, and what is copied into a row is made there.
+"""View elimination: views become indices into their arrays, and an array copied into a row is computed there.
 
 >>> import ast
 >>> from gradscribe.codegen.loops.trees import from_tree, to_tree
@@ -70,7 +70,7 @@ from gradscribe.codegen.loops.form import (
 )
 from gradscribe.codegen.loops.shapes import entries_changed, take_out
 
-OTHER = "other"                         # a part that is neither an index nor a slice by literals
+OTHER = "other"                         # a part of an index that is neither an integer nor a slice by literals
 
 
 class Span(NamedTuple):
@@ -81,15 +81,15 @@ class Span(NamedTuple):
 
 
 def eliminate_views(function: Function) -> None:
-    """A name for a view becomes indices into what it shows; views of views as well.  Changes a function in place."""
+    """Replace views, and views of views, by indices into their arrays.  Changes a function in place."""
     views = _Views(function)
     while views.once():
         pass
 
 
 class _Views:
-    """sets, uses: {name: the statements that set it, its uses}; shapes: {array: the lengths that are known for it};
-    shorter: {(length, number): the name of that length less a number}.
+    """sets, uses: {name: the statements that set it, its uses}; shorter: {(length, number): the name of their
+    difference}.  Methods pass shapes on: {array: its known lengths}.
     """
 
     def __init__(self, function):
@@ -106,7 +106,7 @@ class _Views:
                 self.uses.setdefault(use.name, []).append(use)
 
     def once(self):
-        """Whether a view has gone."""
+        """Eliminate the views that are possible now; whether there was one."""
         self.read()
         made = {}
         for s in statements(self.function.block):
@@ -119,41 +119,20 @@ class _Views:
             self.read()
         found, self.ranges = False, Ranges(self.function)
         for name, sets in list(self.sets.items()):
-            if len(sets) == 1 and self.shown_by_entries(name, sets[0], shapes):
+            if len(sets) == 1 and self.eliminate(name, sets[0], shapes):
                 found = True
         return found
 
-    # lengths by their names
+    # names of lengths
 
     def name_lengths(self, shapes):
-        """Lengths of arrays by the names that they were made with, that come before any other use, or that a check has
-        found them equal to.
+        """Replace lengths of arrays by the names or numbers that the arrays were made with, that are set to them before
+        any other use, or that a check has found equal to them; whether there were any.
         """
-        read, checks = set(), set()
-        for s in self.function.block:
-            before = set(read)
-            read |= {u.parent for i in statements([s]) for u in uses_in(i) if u.role == "length"}
-            if isinstance(s, Let) and len(self.sets[s.name]) == 1 and isinstance(s.value, Length):
-                place = s.value
-                if place.array in self.given and place.array in shapes and place not in before:
-                    shapes[place.array][place.axis] = Name(s.name)
-            for place, length in agreed(s):
-                if place.array in self.given and place.array in shapes and place not in before:
-                    shapes[place.array][place.axis] = length
-                    checks.add(s)
-        named, lengths = {}, dict(shapes)
+        checks, lengths, named = self.lengths_of_parameters(shapes), dict(shapes), {}
         for name in [n for n in shapes if n in self.given]:
             self.name_length(name, lengths[name], named)
-        for s in statements(self.function.block):       # what is made of what is made before it
-            if isinstance(s, (Let, Alloc)) and len(self.sets[s.name]) == 1:
-                if s.name not in lengths:
-                    found = shape_of_call(s.value, lengths) if isinstance(s, Let) else None
-                    if found is None:
-                        continue
-                    lengths[s.name] = found
-                lengths[s.name] = [lengths[d.array][d.axis] if isinstance(d, Length) and d.axis < len(
-                    lengths.get(d.array, ())) and len(self.sets.get(d.array, ())) < 2 else d for d in lengths[s.name]]
-                self.name_length(s.name, lengths[s.name], named)
+        self.lengths_of_made(lengths, named)
         fixed = {n for n, found in self.sets.items() if len(found) == 1 and found[0] in self.function.block}
         fixed |= set(self.function.params) - self.sets.keys()
         for name, shape in carried_lengths(self.sets, lengths, fixed).items():
@@ -170,6 +149,36 @@ class _Views:
                 change(s, new)
         return True
 
+    def lengths_of_parameters(self, shapes):
+        """Add what assignments and checks at the top say of the lengths of parameters; return those checks."""
+        read, checks = set(), set()
+        for s in self.function.block:
+            before = set(read)
+            read |= {u.parent for i in statements([s]) for u in uses_in(i) if u.role == "length"}
+            if isinstance(s, Let) and len(self.sets[s.name]) == 1 and isinstance(s.value, Length):
+                place = s.value
+                if place.array in self.given and place.array in shapes and place not in before:
+                    shapes[place.array][place.axis] = Name(s.name)
+            for place, length in agreed(s):
+                if place.array in self.given and place.array in shapes and place not in before:
+                    shapes[place.array][place.axis] = length
+                    checks.add(s)
+        return checks
+
+    def lengths_of_made(self, lengths, named):
+        """Add the lengths of arrays that are made once, in the order of the text: from those of earlier arrays."""
+        for s in statements(self.function.block):
+            if not isinstance(s, (Let, Alloc)) or len(self.sets[s.name]) != 1:
+                continue
+            if s.name not in lengths:
+                found = shape_of_call(s.value, lengths) if isinstance(s, Let) else None
+                if found is None:
+                    continue
+                lengths[s.name] = found
+            lengths[s.name] = [lengths[d.array][d.axis] if isinstance(d, Length) and d.axis < len(
+                lengths.get(d.array, ())) and len(self.sets.get(d.array, ())) < 2 else d for d in lengths[s.name]]
+            self.name_length(s.name, lengths[s.name], named)
+
     def name_length(self, name, shape, named):
         for use in self.uses.get(name, ()):
             if use.role == "length" and use.parent.axis < len(shape):
@@ -180,81 +189,90 @@ class _Views:
 
     # one view
 
-    def shown_by_entries(self, name, view, shapes):
-        """Whether a view's name has gone: its entries are those of what it shows."""
-        if not isinstance(view, Let) or not isinstance(view.value, Load) or not isinstance(
-                view.value.array, Name) or view.value.array.id not in shapes:
+    def eliminate(self, name, view, shapes):
+        """Replace the entries of a view by entries of the array that it shows; whether that was possible."""
+        found = self.access(view, shapes)
+        if found is None:
             return False
-        whole, parts = view.value.array.id, list(view.value.index)
-        shape = shapes[whole]
-        if len(parts) > len(shape):
-            return False
-        block = next((b for b in all_blocks(self.function) if view in b), None)
-        if block is None:
-            return False
-        parts += [Slice(None, None, None)] * (len(shape) - len(parts))
-        if not any(isinstance(p, Slice) for p in parts) or not all(
-                isinstance(p, Slice) or is_index(p) for p in parts):
-            return False
-        spans = [self.span(p, d, view) if isinstance(p, Slice) else None for p, d in zip(parts, shape)]
-        if any(span is None for p, span in zip(parts, spans) if isinstance(p, Slice)):
-            return False
-        lengths = [span.length for span in spans if span]
-        plain = all(span.step == 1 for span in spans if span)
+        whole, parts, spans = found
+        block = next(b for b in all_blocks(self.function) if view in b)
         at = block.index(view)
-        fixed = {n for p in parts for n in names_in(p)} | {n for d in shape for n in names_in(d)} - {whole}
+        fixed = {n for p in parts for n in names_in(p)} | {n for d in shapes[whole] for n in names_in(d)} - {whole}
         if any(place_in(block, s) >= at for n in fixed for s in self.sets.get(n, ())):
             return False
+        lengths = [span.length for span in spans if span]
         uses = [u for s in statements(self.function.block) if name in names_of(s) for u in uses_in(s) if u.name == name]
+        slices = [p for p, span in zip(parts, spans) if span]
+        plain = all(span.step == 1 for span in spans if span)
         for u in uses:
-            shows = row_use(u, len(lengths)) or plain and operand_use(u) or view_use(
-                u, [p for p, span in zip(parts, spans) if span])
-            if place_in(block, u.statement) < at or not shows:
+            replaceable = row_use(u, len(lengths)) or plain and operand_use(u) or view_use(u, slices)
+            if place_in(block, u.statement) < at or not replaceable:
                 return False
             if u.role == "length" and lengths[u.parent.axis] is None:
                 return False
+        block[at:at] = self.named_parts(name, view, parts, spans, lengths, uses)
+        self.replace_uses(name, Load(Name(whole), tuple(parts)), spans, lengths, uses)
+        take_out(block, view)
+        return True
+
+    def access(self, view, shapes):
+        """(array, the index or slice for each axis, the Span of each slice) of a view; None where that is not known."""
+        if not isinstance(view, Let) or not isinstance(view.value, Load) or not isinstance(
+                view.value.array, Name) or view.value.array.id not in shapes:
+            return None
+        whole, parts = view.value.array.id, list(view.value.index)
+        shape = shapes[whole]
+        if len(parts) > len(shape) or not any(view in b for b in all_blocks(self.function)):
+            return None
+        parts += [Slice(None, None, None)] * (len(shape) - len(parts))
+        if not any(isinstance(p, Slice) for p in parts) or not all(isinstance(p, Slice) or is_index(p) for p in parts):
+            return None
+        spans = [self.span(p, d, view) if isinstance(p, Slice) else None for p, d in zip(parts, shape)]
+        if any(span is None for p, span in zip(parts, spans) if isinstance(p, Slice)):
+            return None
+        return whole, parts, spans
+
+    def named_parts(self, name, view, parts, spans, lengths, uses):
+        """Name the indices and lengths that are computed, so that each is computed once; return the assignments."""
         before = []
-        for k, (p, span) in enumerate(zip(parts, spans)):       # what is looked up or computed is so once
+        for k, (p, span) in enumerate(zip(parts, spans)):
             if span is None and not isinstance(p, (Name, Const)):
                 parts[k] = self.named_number(f"at_{name}", p, view, before)
         asked = {u.parent.axis for u in uses if u.role == "length"}
         for k, length in enumerate(lengths):
             if k in asked and not isinstance(length, (Name, Const, Length)):
                 lengths[k] = self.named_number(f"n_{name}", length, view, before)
-        block[at:at] = before
+        return before
 
-        shown = Load(Name(whole), tuple(parts))
-
+    def replace_uses(self, name, shown, spans, lengths, uses):
+        """Replace the uses of a view: operands of products, lengths and entries; shown: the part that the view is."""
         def operand(e):
             e = rebuilt(e, operand)
             return Call(e.function, tuple([shown if a == Name(name) else a for a in e.args])) if is_product(e) else e
-        for s in {u.statement: None for u in uses if u.role == "value"}:
-            change(s, operand)
-
-        def entry(e):
-            own = iter([*e.index, *(Slice(None, None, None) for _ in lengths)])
-            return Load(Name(whole), tuple([p if span is None else inside(next(own), p, span)
-                                            for p, span in zip(parts, spans)]))
 
         def length(e):
             if isinstance(e, Length):
                 return lengths[e.axis] if e.array == name else e
             return rebuilt(e, length)
-        for s in {u.statement: None for u in uses if u.role == "length"}:
-            change(s, length)
+
+        def entry(e):
+            own = iter([*e.index, *(Slice(None, None, None) for _ in lengths)])
+            return Load(shown.array, tuple([p if span is None else inside(next(own), p, span)
+                                            for p, span in zip(shown.index, spans)]))
+        for role, new in (("value", operand), ("length", length)):
+            for s in {u.statement: None for u in uses if u.role == role}:
+                change(s, new)
         entries_changed(self.function.block, name, entry)
-        take_out(block, view)
-        return True
 
     def named_number(self, name, value, view, before):
-        """A name for a whole number, which is set where a view was taken."""
+        """A new name for a whole number; its assignment, at the place of the view, is added to `before`."""
         new = self.free(name)
         self.function.types[new] = Type("int64", 0)
         before.append(Let(new, value, view.origin))
         return Name(new)
 
     def span(self, part, length, view):
-        """Where a slice starts and how long it is, None where that is not certain."""
+        """The Span of a slice; None where that is not certain."""
         start = offset_of(part)
         if start != OTHER:
             known = view_length(part, length) or self.less(part, length)
@@ -283,7 +301,7 @@ class _Views:
         return Span(start, left if step == 1 else Op("//", (Op("+", (left, Const(step - 1))), Const(step))), step)
 
     def less(self, part, length):
-        """The length of x[a:-b], by a name that is set where that of x is known; None where that is not certain."""
+        """The length of x[a:-b] as a name, set once the length of x is known; None where that is not certain."""
         if part.upper is not None and not from_end(part.upper):
             return None
         gone = (part.lower.value if part.lower is not None else 0) + (part.upper.args[0].value if part.upper else 0)
@@ -300,7 +318,7 @@ class _Views:
             return None
         known = next((s.name for s in top if isinstance(s, Let) and s.value == value and
                       len(self.sets[s.name]) == 1), None)
-        if known is None:               # otherwise as lowering has named it
+        if known is None:               # named as lowering names it
             known = self.free(f"{length.id if isinstance(length, Name) else 'n'}_less_{gone}")
             self.function.types[known] = Type("int64", 0)
             made = Let(known, value)
@@ -316,7 +334,7 @@ class _Views:
 # --- parts and uses of views ------------------------------------------------------------------------------------------
 
 def agreed(s: Statement):
-    """(length of an array, what it is equal to) after a check that raises where it is not.
+    """(length of an array, what it equals) after a check that raises where they differ.
 
     >>> from gradscribe.codegen.loops.trees import block_of
     >>> list(agreed(block_of('''if x.shape[0] != n or y.shape[1] != 3:
@@ -331,12 +349,12 @@ def agreed(s: Statement):
 
 
 def carried_lengths(sets: dict, known: dict, fixed: set) -> dict:
-    """{array: lengths} of arrays that are set at several places, to arrays of one shape each time, and of those that
-    are made with their lengths; sets: {name: the statements that set it}; known: the lengths of arrays that are set
-    once; fixed: names of numbers that never change.
+    """{array: lengths} of arrays that are set at several places, always to one shape, and of arrays made with their
+    lengths; sets: {name: the statements that set it}; known: the lengths of arrays that are set once; fixed: names of
+    numbers that never change.
 
-    That of the first place is taken for all, and whatever does not keep it is given up, until all the rest does: what
-    a loop makes has the lengths of what it carries, and hands on an array of the same.
+    Optimistic: the shape at the first place is assumed, and arrays for which another place contradicts it are dropped
+    until a fixpoint.  So an array that a loop carries keeps the shape that its passes assume.
     """
     several = {n: found for n, found in sets.items()
                if len(found) > 1 and all(isinstance(s, (Let, Alloc)) for s in found)}
@@ -353,7 +371,7 @@ def carried_lengths(sets: dict, known: dict, fixed: set) -> dict:
         source = s.value.id if isinstance(s.value, Name) else None
         return taken.get(source) or known.get(source) and [in_full(d) for d in known[source]]
 
-    for _ in range(2):                  # what a loop makes of what it carries is known once that is
+    for _ in range(2):                  # some shapes in a loop follow from those that it carries
         for name, (first, *_) in several.items():
             shape = None if name in taken else shape_of(first)
             if shape and all(isinstance(d, Const) or isinstance(d, Name) and d.id in fixed for d in shape):
@@ -366,7 +384,7 @@ def carried_lengths(sets: dict, known: dict, fixed: set) -> dict:
 
 
 def shape_of_call(e: Expr, shapes: dict):
-    """The shape of a product of arrays whose shapes are known, or of an array that is given another; or None."""
+    """The shape of a reshaped array or of a product of arrays of known shapes; None of anything else."""
     if isinstance(e, Method) and e.name == "reshape" and not e.keywords and len(e.args) == 1 and isinstance(
             e.args[0], Items):
         return list(e.args[0].items)
@@ -384,13 +402,13 @@ def shape_of_call(e: Expr, shapes: dict):
 
 
 def is_index(e: Expr) -> bool:
-    """An integer that is known before, or looked up and checked."""
+    """Whether it is an integer index: a name, a literal, or a lookup with a check."""
     return isinstance(e, Name) or isinstance(e, Const) and type(e.value) is int or \
         isinstance(e, Call) and e.function == "place"
 
 
 def offset_of(part: Expr):
-    """Where a slice by literals starts; None for an index, OTHER for what is neither."""
+    """The start of a slice by literals; None for an index, OTHER for anything else."""
     if not isinstance(part, Slice):
         return OTHER if isinstance(part, Const) and part.value is None else None
     if part.step is not None or not natural(part.lower) or not (natural(part.upper) or from_end(part.upper)):
@@ -409,7 +427,7 @@ def from_end(end) -> bool:
 
 
 def view_length(part: Slice, length: Expr):
-    """The length of an axis of a view, if it is known."""
+    """The length of a slice by literals, if it is known."""
     if part.lower is None and part.upper is None:
         return length
     if not isinstance(length, Const):
@@ -420,7 +438,7 @@ def view_length(part: Slice, length: Expr):
 
 
 def inside(part: Expr, slice_: Slice, span: Span) -> Expr:
-    """An index or a slice of a slice, as one of the whole."""
+    """An index or slice into a slice, as one into the whole axis."""
     offset = span.start
     if span.step > 1:
         part = Const(part.value * span.step) if isinstance(part, Const) else Op("*", (part, Const(span.step)))
@@ -443,7 +461,7 @@ def inside(part: Expr, slice_: Slice, span: Span) -> Expr:
 
 
 def row_use(use, rank: int) -> bool:
-    """A use of a row: an entry of it, or a length."""
+    """Whether it uses an entry or a length of a row."""
     if use.role == "length":
         return True
     return use.role == "entry" and len(use.parent.index) == rank and not any(
@@ -451,12 +469,12 @@ def row_use(use, rank: int) -> bool:
 
 
 def operand_use(use) -> bool:
-    """A use of a matrix or a vector as an operand of a product, which takes it as it lies."""
+    """Whether it uses a matrix or vector as an operand of a product, which takes any layout."""
     return use.role == "value" and is_product(use.parent)
 
 
 def view_use(use, slices: list) -> bool:
-    """A use of a view by another view, of literal slices; `slices`: the view's own."""
+    """Whether it is a view of the view by literal slices; slices: the view's own."""
     if use.role != "entry" or len(use.around) > 1 or not isinstance(use.statement, Let):
         return False
     more = use.parent.index
@@ -465,7 +483,7 @@ def view_use(use, slices: list) -> bool:
 
 
 def joins(first: Slice, second: Slice) -> bool:
-    """A slice of a slice is one slice: both end counted from the end, or neither."""
+    """Whether a slice of a slice is one slice: both ends are counted from the end, or neither."""
     ends = [e for e in (first.upper, second.upper) if e is not None]
     return len({from_end(e) for e in ends}) < 2
 
@@ -473,7 +491,7 @@ def joins(first: Slice, second: Slice) -> bool:
 # --- rows that are filled ---------------------------------------------------------------------------------------------
 
 def fill_in_place(function: Function) -> None:
-    """An array that is made, filled, and then copied whole into a row of another: the row is filled."""
+    """Fill a row directly where an array is made, filled, and then copied whole into the row."""
     again = True
     while again:
         copied = {copied_array(s) for s in statements(function.block) if isinstance(s, For)} - {None}
@@ -491,8 +509,8 @@ def _filled_in_place(function, name, arrays):
         return False
     lengths, entry, lead = copied_row(copies[0], name)
     whole = entry.array.id
-    shown = shown_as(function, whole, arrays)
-    if whole == name or not shown or arrays.made[whole].dtype != made.dtype or made.shape != lengths:
+    aliases = aliases_of(function, whole, arrays)
+    if whole == name or not aliases or arrays.made[whole].dtype != made.dtype or made.shape != lengths:
         return False
     first, last = block.index(made), block.index(copies[0])
     between = block[first:last]
@@ -502,7 +520,7 @@ def _filled_in_place(function, name, arrays):
             or not all(u.role == "entry" and row_use(u, len(lengths)) for u in uses):
         return False
     fixed = {p.id for p in lead if isinstance(p, Name)}
-    if any(shown & (names_of(s) | set(set_by(s))) for s in held) or fixed & set_in(between):
+    if any(aliases & (names_of(s) | set(set_by(s))) for s in held) or fixed & set_in(between):
         return False
     entries_changed(between, name, lambda e: Load(Name(whole), (*lead, *e.index)))
     take_out(block, made)
@@ -512,7 +530,7 @@ def _filled_in_place(function, name, arrays):
 
 
 def copied_array(loop):
-    """The array that loops do nothing but copy to another place, if they do."""
+    """The array that a nest of loops copies, if it does nothing else."""
     while isinstance(loop, For) and len(loop.block) == 1:
         loop = loop.block[0]
     value = getattr(loop, "value", None)
@@ -521,7 +539,7 @@ def copied_array(loop):
 
 
 def copied_row(loop, name):
-    """(lengths, entry, leading indices) of loops that do nothing but entry[.., i, j] = name[i, j]; None if other."""
+    """(lengths, entry, leading indices) of loops that only do entry[.., i, j] = name[i, j]; None of others."""
     lengths, indices = [], []
     while isinstance(loop, For) and len(loop.block) == 1 and len(loop.range) == 1:
         lengths.append(loop.range[0])
@@ -536,8 +554,8 @@ def copied_row(loop, name):
     return (tuple(lengths), loop.entry, lead) if lead and parts[len(lead):] == indices else None
 
 
-def shown_as(function, name, arrays):
-    """The names by which an array that is made once may be reached: its own and its rows'; none where unknown."""
+def aliases_of(function, name, arrays):
+    """The aliases of an array that is made once: its own name and those of its rows; empty where unknown."""
     if name not in arrays.made or name in arrays.again:
         return set()
     ranks = {name: len(arrays.made[name].shape)}

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Uses of a name that have nothing to do with each other get names of their own.
+"""Renaming of webs: independent live ranges of one name become different variables.
 
-Lowering keeps the user's names, and the backward sweep computes again what the forward one did, by the same names.
-A web is a set of assignments and uses, each use with all the assignments that may have made what it reads; two webs of
-one name are two variables.  The first keeps the name.
+Lowering keeps the user's names, and the reverse sweep recomputes values of the forward one under the same names.  A web
+is a maximal set of assignments and uses in which each use is with all the definitions that reach it; two webs of one
+name are two variables.  The first keeps the name.
 
 >>> import ast
 >>> from gradscribe.codegen.loops.trees import from_tree, to_tree
@@ -59,14 +59,14 @@ from gradscribe.codegen.loops.form import (
 
 
 class Site(NamedTuple):
-    """Where a name stands: in what a statement reads, or in what it sets.  All that one reads is read at one time."""
+    """An occurrence of a name: its use by a statement, or its definition.  A statement reads all at once."""
     statement: Any
     name: str
     sets: bool
 
 
 def webs_apart(function: Function, loops_own: bool = False) -> None:
-    """Changes names in place; loop variables keep their names, with loops_own for themselves alone."""
+    """Rename webs in place; loop indices keep their names, with loops_own exclusively."""
     webs = _Webs(function)
     taken = all_names(function)
     kept = {webs.top(site) for site in webs.fixed}
@@ -112,11 +112,10 @@ def _renamed_targets(target, reads, sets):
 
 
 class _Webs:
-    """Which assignments each use may read, found in one walk over the blocks, loops twice.
+    """Reaching definitions and the webs that they form, found in one walk over the blocks, loops twice.
 
-    reaching: {name: the sites that may have set it}; above: union-find over sites, in the order in which they are met;
-    fixed: those of parameters and loop variables; left: of each loop around, what reaches its head and its end by a
-    jump.
+    reaching: {name: the sites that may have set it}; above: a union-find forest of sites, in the order of the walk;
+    fixed: the sites of parameters and loop indices; left: for each loop around, what reaches its head and end by jumps.
     """
 
     def __init__(self, function):
@@ -180,7 +179,7 @@ class _Webs:
         if isinstance(s, For):
             self.read(s, names_of(s))
         before = {n: self.reaching[n] for n in set_in([s]) if n in self.reaching}
-        for _ in range(2):                          # what a pass leaves, the next one finds
+        for _ in range(2):                          # definitions of a pass reach the next one
             self.left.append([])
             if isinstance(s, For):
                 self.fixed.add(self.set(s, s.index))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which names may stand for one array at a place: aliases, in the order of the statements.
+"""Flow-sensitive alias analysis: which names may share memory before each statement.
 
 >>> from gradscribe.codegen.loops.form import Store
 >>> from gradscribe.codegen.loops.trees import block_of
@@ -13,10 +13,10 @@
 >>> [sorted(map(sorted, found[s])) for s in block[0].block if isinstance(s, Store)]
 [[], [['n', 'v']]]
 
-`n` is new where the first store is, and `old` is what `v` no longer shows.
+At the first store `n` is a new array without aliases; `old` has the memory that `v` had before.
 
 Source: J.-D. Choi, M. Burke, P. Carini, Efficient flow-sensitive interprocedural computation of pointer-induced aliases
-and side effects, 1993, of which this is the case without calls.
+and side effects, 1993, without its calls.
 """
 from collections.abc import Callable, Hashable
 
@@ -40,9 +40,9 @@ NONE: frozenset = frozenset()
 
 
 def aliases_at(block: list, types: dict, key: Callable[[str], Hashable] = lambda name: name) -> dict:
-    """{statement: the pairs of names that may show the same memory before it}; a list shows what it has.
+    """{statement: the pairs of names that may share memory before it}; a list shares the memory of its elements.
 
-    key: what stands for a name, None for one that is not looked at.
+    key: the key of a name in the pairs, None for names to ignore.
     """
     found = _Aliases(types, key)
     found.block(block, NONE)
@@ -50,13 +50,13 @@ def aliases_at(block: list, types: dict, key: Callable[[str], Hashable] = lambda
 
 
 class _Aliases:
-    """jumps: [what breaks, what continues each loop around]."""
+    """jumps: for each loop around, [the pairs at its breaks, those at its continues]."""
 
     def __init__(self, types, key):
         self.types, self.key, self.at, self.jumps = types, key, {}, []
 
     def block(self, block, now):
-        """The pairs after a block; none where its end is not reached."""
+        """The pairs after a block; none where its end is unreachable."""
         for s in block:
             self.at[s] = self.at.get(s, NONE) | now
             now = self.after(s, now)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which arrays a function makes, and by which names they are known: the analysis of aliases.
+"""The arrays that a function allocates, the uses of names, and a flow-insensitive alias analysis.
 
-An array is a function's own where it is made once in the text and no use gives it, or a part of it, a second name:
-then a write into another array does not change it.
+An array is a function's own if it is allocated at one place in the text and neither it nor a part of it has an alias:
+then a write into another array cannot change it.
 
 >>> from gradscribe.codegen.loops.form import Function
 >>> from gradscribe.codegen.loops.trees import block_of
@@ -58,10 +58,10 @@ from gradscribe.codegen.loops.form import (
 
 
 class Use(NamedTuple):
-    """A place where a name stands.
+    """An occurrence of a name.
 
-    around: the expressions that it stands in, the nearest last; role: "entry" where a part of an array is taken,
-    "length" where a length of it is asked for, otherwise "value"; stored: whether that part is stored into.
+    around: the expressions that contain it, innermost last; role: "entry" where the name is indexed, "length" where its
+    shape is read, otherwise "value"; stored: whether the entry is stored.
     """
     name: str
     around: tuple
@@ -78,7 +78,7 @@ def uses_in(s: Statement) -> Iterator[Use]:
     """The uses of names in a statement itself, in the order in which they are evaluated."""
     stored = stored_by(s)
     for e in read_by(s):
-        if not any(e is t for t in stored):         # x[i] += v reads and stores one place
+        if not any(e is t for t in stored):         # x[i] += v has one use of x[i]
             yield from _uses(e, s)
     for t in stored:
         if isinstance(t.array, Name):
@@ -96,7 +96,7 @@ def _uses(e, s, around=()):
 
 
 def names_used(e: Expr) -> tuple:
-    """(name, the expressions that it stands in, its role) for each name in an expression, as a Use has them."""
+    """(name, the expressions that contain it, its role) for each name in an expression, as in Use."""
     try:
         return e._used
     except AttributeError:
@@ -122,14 +122,14 @@ def _names_used(e, around):
 
 
 def is_entry(e: Load, rank: int) -> bool:
-    """One entry, not a view."""
+    """Whether it is one entry, not a view."""
     return len(e.index) == rank and not any(isinstance(p, Slice) or isinstance(p, Items) or getattr(
         p, "value", 0) is None for p in e.index)
 
 
 def shares_nothing(use: Use, rank: int | None) -> bool:
-    """A use by which nothing is written: an entry, a length, a product, a result, an operand of NumPy's; rank: of the
-    array, of which a row is a view.
+    """Whether nothing can be written through a use: an entry, a length, a product, a result, an operand of NumPy's;
+    rank: that of the array, to tell entries from rows, which are views.
     """
     parent = use.parent
     if use.role == "entry":
@@ -138,21 +138,21 @@ def shares_nothing(use: Use, rank: int | None) -> bool:
         return parent.name in ("shape", "size") or parent.name == "T" and len(use.around) > 1 and isinstance(
             use.around[-2], Call)
     if isinstance(parent, Items):
-        return given_out(use.around, use.statement)
+        return is_given_out(use.around, use.statement)
     return use.role == "length" or reads_only(parent) or isinstance(parent, (Op, Compare, Select))
 
 
-def given_out(around: tuple, s: Statement) -> bool:
-    """Whether a tuple, the last of the expressions, is a result or is given to what leaves its arguments alone."""
+def is_given_out(around: tuple, s: Statement) -> bool:
+    """Whether a tuple, the innermost of the expressions, is returned or passed to a function that reads only."""
     return isinstance(s, Return) if len(around) == 1 else reads_only(around[-2])
 
 
 class Arrays:
-    """made: {name: what makes it}, of the arrays that the function makes; again: those made twice; own: those known by
-    one name only; uses: {name: the uses of an array that is made}; entered: {array: how often an entry of it is set};
-    views: names of arrays by which something may be written otherwise than by entry; alone: arrays whose name always
-    means what the function made, other names may as well; given: parameters whose names always mean what was given;
-    sets: how many statements set a name.
+    """made: {name: allocation} of the arrays that the function allocates; again: names allocated at two places; own:
+    arrays without aliases; uses: {allocated name: its uses}; entered: {array: the statements that store an entry of
+    it}; views: names through which something may be written otherwise than by entry; alone: names that are bound to one
+    allocation only, which may have aliases; given: parameters that are never rebound; sets: how many statements set a
+    name.
     """
 
     def __init__(self, function: Function):
@@ -187,17 +187,17 @@ class Arrays:
         self.given = set(function.params) - other - self.made.keys()
 
     def forget(self, changed: list) -> None:
-        """Forgets the uses in statements that a pass is about to change or has taken out."""
+        """Forget the uses in statements that a pass is about to change or has removed."""
         for name in {n for s in changed for n in names_of(s)} & self.uses.keys():
             self.uses[name] = [u for u in self.uses[name] if u.statement not in changed]
 
     def read(self, changed: list) -> None:
-        """Adds the uses in statements that a pass has changed: entries of arrays that are the function's own still."""
+        """Add the uses in statements that a pass has changed; arrays of the function's own must still be."""
         for use in (u for s in changed for u in uses_in(s) if u.name in self.uses):
             self.uses[use.name].append(use)
 
     def plain(self, use):
-        """A use that gives the array no second name: an entry, a length, an operand of a product, a result."""
+        """Whether a use makes no alias of the array: an entry, a length, an operand of a product, a result."""
         around, turned = use.around, False
         if use.role == "length":
             return True
@@ -208,12 +208,12 @@ class Arrays:
                 return use.parent.name in ("shape", "size")
             around, turned = around[:-1], True
         if around:
-            return isinstance(around[-1], Items) and given_out(around, use.statement) or reads_only(around[-1])
+            return isinstance(around[-1], Items) and is_given_out(around, use.statement) or reads_only(around[-1])
         s = use.statement
-        return isinstance(s, Store) and s.op is None or isinstance(s, Let) and not turned and self.handed_on(s)
+        return isinstance(s, Store) and s.op is None or isinstance(s, Let) and not turned and self.is_last_alias(s)
 
-    def handed_on(self, alias):
-        """other = name, after all that is written to the array, and nothing is ever written by the other name."""
+    def is_last_alias(self, alias):
+        """Whether other = name comes after all writes to the array, and nothing is written through the other name."""
         name, other = alias.value.id, alias.name
         block = self.blocks[alias]
         if self.blocks[self.made[name]] is not block:
@@ -224,9 +224,9 @@ class Arrays:
 
 
 def apart(function: Function) -> dict:
-    """{name: array} of the arrays that the function makes and of which, all through it, no name of another shows a
-    part: in whatever order memory is written by other names, they are as they were.  Names that one array has after
-    each other (`b = a`) count as its first.
+    """{name: array} of the arrays that the function allocates and that share no memory with another name anywhere:
+    writes through other names, in whatever order, cannot change them.  Names that one array has one after the other
+    (`b = a`) map to its first.
 
     >>> from gradscribe.codegen.loops.trees import block_of
     >>> apart(Function("f", ["x"], {}, block_of('''a = np.empty((3,), np.float64)
@@ -257,7 +257,7 @@ def apart(function: Function) -> dict:
 
 
 def _with_products_made(function):
-    """A copy of a function, in which products are arrays that it makes; what they are made of is read only."""
+    """A copy of a function in which products are allocations."""
     made = Function(function.name, function.params, function.types, list(map(copied, function.block)))
     for block in all_blocks(made):
         for k, s in enumerate(block):
@@ -268,8 +268,7 @@ def _with_products_made(function):
 
 
 def families(function: Function) -> dict:
-    """{name: its family}: arrays of two families share no memory, whatever is given which name when.  Arguments are one
-    family.
+    """{name: its family}: arrays of different families never share memory.  All arguments are one family.
 
     >>> from gradscribe.codegen.loops.trees import block_of
     >>> found = families(Function("f", ["x"], {}, block_of('''a = np.empty((3,), np.float64)
@@ -302,7 +301,7 @@ def families(function: Function) -> dict:
 
 
 def shown_by(e: Expr, types: dict) -> frozenset:
-    """The arrays of which a value may be a part."""
+    """The arrays that a value may be, or be a view of."""
     if isinstance(e, (Op, Compare, Const, Length)) or reads_only(e) or isinstance(e, Load) and isinstance(
             e.array, Name) and (rank := types.get(e.array.id, UNKNOWN).rank) is not None and is_entry(e, rank):
         return frozenset()
@@ -312,5 +311,5 @@ def shown_by(e: Expr, types: dict) -> frozenset:
 
 
 def is_place(e: Load, rank: int) -> bool:
-    """A part for each axis, of which none is a slice."""
+    """Whether an index has a part for each axis, and no slice."""
     return len(e.index) == rank and not any(isinstance(p, Slice) for p in e.index)

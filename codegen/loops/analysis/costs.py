@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A cost model: what expressions and statements take, by the operations in them and the bytes they move.
+"""The cost model: the time of expressions and statements, from their operations and the bytes that they move.
 
-Passes ask it whether computing again costs less than keeping, and whether a loop is long enough for threads.  Times are
-nanoseconds of one pass of a vectorised loop in double precision; of the machine only those of `Machine` are known, and
-an elementary function takes what its own text (runtime/vmath.py) is made of.
+Passes use it to decide whether recomputing costs less than storing, and whether a loop is long enough for threads.
+Times are nanoseconds for one pass of a vectorised loop in double precision.  `Machine` has all that is assumed of the
+machine; the cost of an elementary function is that of its own definition in runtime/vmath.py.
 
 >>> from gradscribe.codegen.loops.form import Load, Name, Op
 >>> x, y = Load(Name("x"), (Name("i"),)), Load(Name("y"), (Name("i"),))
@@ -43,9 +43,9 @@ from gradscribe.runtime import vmath
 
 
 class Machine(NamedTuple):
-    """Nanoseconds: of an addition, product, comparison or choice; of a division; of a root; of an entry of 8 bytes
-    that is read or written, in the second level of the cache; of a call that is not written out; of waking threads.
-    hides: arithmetic goes on while memory is waited for, as where there are many threads.
+    """Nanoseconds for an addition, product, comparison or selection; a division; a root; an entry of 8 bytes that is
+    read or written in the second-level cache; a call that is not inlined; waking the threads.  hides: arithmetic runs
+    while memory is accessed, as on a device with many threads.
     """
     operation: float = 0.025
     division: float = 0.13
@@ -61,17 +61,17 @@ MACHINE = Machine()
 DIVIDED = {"/", "//", "%"}
 ROOTS = {"np.sqrt", "math.sqrt", "sqrt"}
 ONE_OPERATION = {"abs", "min", "max", "maximum", "minimum", "fmin", "fmax", "square", "sign", "np.copysign"}
-NOTHING = {"float", "np.float64", "np.float32", "np.float16", "int", "bool", "np.int64"}      # casts, at most one
-LONGEST = 8                             # powers by so much at most are products
+NOTHING = {"float", "np.float64", "np.float32", "np.float16", "int", "bool", "np.int64"}      # casts, almost free
+LONGEST = 8                             # the largest exponent of a power that is computed by products
 
 
 def arithmetic(e: Expr, machine: Machine | None = None) -> float:
-    """What is computed in an expression, all branches of choices taken, on MACHINE or another; not what it reads."""
+    """The time to compute an expression, both arms of selections included, without its loads; by default on MACHINE."""
     return sum([alone(part, machine or MACHINE) for part in walk(e)])
 
 
 def alone(e: Expr, machine: Machine) -> float:
-    """What an expression costs beside its parts."""
+    """The time of an expression without its subexpressions."""
     if isinstance(e, Op):
         sign = sign_of(e.op)
         if sign == "**":
@@ -79,7 +79,7 @@ def alone(e: Expr, machine: Machine) -> float:
             whole = isinstance(exponent, Const) and type(exponent.value) is int and 0 <= exponent.value <= LONGEST
             return exponent.value.bit_length() * machine.operation if whole else of_function("power", machine)
         if sign in ("+", "-") and any(isinstance(a, Op) and sign_of(a.op) == "*" for a in e.args):
-            return 0.0                  # one instruction with the product
+            return 0.0                  # fused with the product
         return machine.division if sign in DIVIDED else machine.operation
     if isinstance(e, (Compare, Logic)):
         return (len(e.items) - 1) * machine.operation
@@ -91,7 +91,7 @@ def alone(e: Expr, machine: Machine) -> float:
 
 
 def of_function(name: str, machine: Machine | None = None) -> float:
-    """A call of a function: what is in its text where it is written out."""
+    """The time of a call: that of the definition if it is inlined."""
     return _of_function(name, machine or MACHINE)
 
 
@@ -117,7 +117,7 @@ def _of_text(function, machine):
             both = n.left, n.right
             if all(isinstance(a, ast.Constant) for a in both) or isinstance(n.op, (ast.Add, ast.Sub)) and any(
                     isinstance(a, ast.BinOp) and isinstance(a.op, ast.Mult) for a in both):
-                continue                # a number; one instruction with the product
+                continue                # folded; fused with the product
             total += machine.division if isinstance(n.op, ast.Div) else machine.operation
         elif isinstance(n, (ast.Compare, ast.IfExp)):
             total += machine.operation
@@ -129,7 +129,7 @@ def _of_text(function, machine):
 
 
 def of_pass(block: list) -> float:
-    """What statements compute, read and write in a pass, all branches taken and each loop inside once."""
+    """The time of one pass of a block, counting all branches, and one pass of each nested loop."""
     total = 0.0
     for s in statements(block):
         total += MACHINE.store * isinstance(s, Store)
@@ -142,7 +142,7 @@ def of_pass(block: list) -> float:
 
 
 def beside_memory(block: list, more: float, machine: Machine) -> float:
-    """What some more arithmetic adds to a pass that takes as long as its memory or its arithmetic, the longer of both.
+    """The time that more arithmetic adds to a pass, which takes as long as the longer of its memory and its arithmetic.
 
     Source: S. Williams, A. Waterman, D. Patterson, Roofline, 2009.
     """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Definitions and uses: where each name of a function is set and read, and where statements stand.
+"""Definition-use chains: where each name of a function is set and used, and where statements stand.
 
 >>> from gradscribe.codegen.loops.trees import block_of
 >>> function = Function("f", ["x"], {}, block_of("s = 0.0\\nfor i in range(3):\\n    s += x[i]"))
@@ -15,8 +15,8 @@ from gradscribe.codegen.loops.shapes import around
 
 
 class DefUse:
-    """sets, uses: {name: the statements that set it, its uses}; at: {statement: its number in the text}; blocks: {the
-    same: the block in which it stands}; above: as holders() gives it.
+    """sets, uses: {name: the statements that set it, its uses}; at: {statement: its position in the text}; blocks:
+    {statement: the block that holds it}; above: the result of holders().
     """
 
     def __init__(self, function: Function):
@@ -31,7 +31,7 @@ class DefUse:
                 self.uses.setdefault(use.name, []).append(use)
 
     def users(self, name: str) -> list[Statement]:
-        """The statements in which a name stands, one for each time."""
+        """The statements that set or use a name, once for each occurrence."""
         return [*self.sets.get(name, ()), *(use.statement for use in self.uses.get(name, ()))]
 
     def outermost(self, s: Statement) -> For | While | None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Dependences between the passes of a loop: which loops may take theirs in any order.
+"""Loop-carried dependences: which loops may execute their passes in any order.
 
 >>> from gradscribe.codegen.loops.form import Function
 >>> from gradscribe.codegen.loops.trees import block_of
@@ -41,19 +41,19 @@ from gradscribe.codegen.loops.form import (
 
 
 def any_order(loop: For, own: set, function: Function, branches: bool = False, sums: bool = False) -> bool:
-    """Whether the passes of a loop may be taken in any order, one after the other.
+    """Whether the passes of a loop may be executed in any order, one after the other.
 
-    own: arrays that are known by one name only; branches: whether those are followed; sums: whether several passes may
-    add to one entry of an array.
+    own: arrays without aliases; branches: whether to analyse branches or give up at them; sums: whether several passes
+    may add to one entry of an array.
     """
     body = Effects(loop.block, branches=branches)
     if not body.known or loop.index in body.sets or body.writes.keys() & body.whole or not body.writes.keys() <= own:
         return False
     own_places = {Name(n) for n in (loop.index, *moved(loop))}
     changed = set_in([loop])
-    private = {s.name for s in statements(loop.block) if isinstance(s, Alloc)}      # a pass makes them for itself
+    private = {s.name for s in statements(loop.block) if isinstance(s, Alloc)}      # each pass allocates its own
     if (body.reads.keys() | body.writes.keys() | body.whole) & body.sets - private:
-        return False                            # an array that a pass may hand on to the next
+        return False                            # an array that may be carried to the next pass
     for name, written in body.writes.items():
         if name in private:
             continue
@@ -68,10 +68,10 @@ def any_order(loop: For, own: set, function: Function, branches: bool = False, s
 
 
 def separate(a: tuple, b: tuple, own_places: set, changed: set) -> bool:
-    """Whether two entries, one in each of two passes, are certain to be two.
+    """Whether two entries, accessed in two different passes, are certainly different.
 
-    own_places: names of which each pass has a value of its own; changed: all names that the loop sets.  Entries [i, j]
-    and [j, i] of a loop over j are one only where j is i in both passes, which is one pass.
+    own_places: names with a different value in each pass; changed: all names that the loop sets.  In a loop over j,
+    [i, j] and [j, i] are the same entry only where j is i in both, so in one pass.
     """
     def fixed(own, others):
         return {(p, q) for p, q in zip(own, others) if p in own_places and changed.isdisjoint(names_in(q))}
@@ -79,7 +79,7 @@ def separate(a: tuple, b: tuple, own_places: set, changed: set) -> bool:
 
 
 def accumulated(name: str, loop: For) -> bool:
-    """Whether a loop does nothing with an array but add to its entries."""
+    """Whether a loop only adds to the entries of an array."""
     return all(u.stored and isinstance(u.statement, Store) and u.statement.op in ("+", "-")
                for s in statements(loop.block) if name in names_of(s) for u in uses_in(s) if u.name == name)
 
@@ -90,7 +90,7 @@ def indices_in(loop: For) -> set:
 
 
 def moved(loop: For) -> Iterator[str]:
-    """Names that a pass sets once, to the loop's index and a number from outside: another one in each pass."""
+    """Names that a pass sets once, to the index plus or minus a loop-invariant number: different in each pass."""
     sets = [n for s in statements([loop]) for n in set_by(s)]
     for s in loop.block:
         if isinstance(s, Let) and sets.count(s.name) == 1 and isinstance(s.value, Op) and s.value.op in ("+", "-") and \
@@ -102,7 +102,7 @@ def moved(loop: For) -> Iterator[str]:
 
 
 def summed(name: str, loop: For, less: bool = False) -> bool:
-    """Whether a loop does nothing with a number but add to it; less: or take away, as `name = name - v`."""
+    """Whether a loop only adds to a number; less: or also subtracts from it as `name = name - v`."""
     adds = 0
     for s in statements([loop]):
         if isinstance(s, Update) and s.name == name:
@@ -121,6 +121,6 @@ def summed(name: str, loop: For, less: bool = False) -> bool:
 
 
 def occurrences(loop: For, name: str) -> int:
-    """How often the name of a number stands in a loop."""
+    """How often the name of a number occurs in a loop."""
     return sum(set_by(s).count(name) + sum(n == Name(name) for e in read_by(s) if name in names_in(e) for n in walk(e))
                for s in statements([loop]))

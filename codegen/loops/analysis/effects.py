@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What statements read and write, and whether that is all they do.
+"""Effects of statements: what they read and write, and whether that is all they do.
 
 >>> from gradscribe.codegen.loops.trees import block_of
 >>> found = Effects(block_of("for i in range(n):\\n    z[i] = x[i] * s"))
@@ -48,23 +48,23 @@ PURE = ELEMENTARY | {"float", "int", "abs", "bool", "complex", "min", "max", "ma
                      "ranked_low32", "unranked32", "complex_quotient", "real_quotient", "complex_size",
                      "whole_fmod"}
 CHECKS = {"same", "is_length", "not_one", "reaches", "fits"}
-OF_NUMBERS = {n for n, f in vars(np).items()                # lowered text calls these with numbers alone
+OF_NUMBERS = {n for n, f in vars(np).items()                # lowered code calls these with numbers only
               if isinstance(f, np.ufunc) and f.signature is None or isinstance(f, type) and issubclass(f, np.generic)}
 SHOWN = "shown"
-# leave their arguments alone, but for where a product goes, and give none of them back: what has no text
+# functions without a definition to read, which change no argument but the array for a product, and return none
 READS_ONLY = {"np.dot", "add_dot", "subtract_dot", "collected", "collected_all"}
 
 
 class Effects:
     """The effects of a block.
 
-    reads, writes: arrays by entry, {name: [index, ...]}; whole: arrays read as a whole; names: numbers read before they
-    are set here; sets: names that are set; certain: those that are set whatever the lengths are; known: False where
-    anything else may happen; counts: how often each array is reached by entry.
+    reads, writes: arrays by entry, {name: [index, ...]}; whole: arrays read as a whole; names: numbers that are read
+    before the block sets them; sets: names that it sets; certain: those that it sets on every path; known: False where
+    it may have other effects; counts: how often an entry of each array is read or written.
 
-    branches: whether branches and while loops are followed, otherwise they are not known; asks: whether calls that
-    leave their arguments alone are known, or with SHOWN those also that may give them back; raises: whether an error,
-    after which nothing is read, may be raised.
+    branches: whether to analyse branches and while loops, which otherwise are unknown effects; asks: whether a call
+    that does not change its arguments is known, with SHOWN also one that may return them; raises: whether the block may
+    raise errors, after which nothing is read.
     """
 
     def __init__(self, block, branches=False, asks=False, raises=False):
@@ -74,53 +74,81 @@ class Effects:
             self.statement(s)
 
     def statement(self, s):
-        kind = type(s)
-        if kind in (Let, Alloc):
-            for e in read_by(s):
-                self.value(e)
-            if kind is Alloc and s.rest:
-                self.whole.add("np")            # it is where memory comes from
-            self.set(s.name)
-        elif kind is Store:
-            self.value(s.value)
-            if s.op is not None:
-                self.entry(s.entry, self.reads, 0)
-            self.entry(s.entry, self.writes)
-        elif kind is Update:
-            self.value(s.value)
-            self.name(s.name)
-            self.set(s.name)
-        elif kind is For:
-            for e in s.range:
-                self.value(e)
-            certain = set(self.certain)
-            self.set(s.index)
-            for inner in s.block:
+        EFFECTS.get(type(s), Effects.unknown)(self, s)
+
+    def unknown(self, s):
+        self.known = False
+
+    def nothing(self, s):
+        pass
+
+    def assignment(self, s):
+        for e in read_by(s):
+            self.value(e)
+        if type(s) is Alloc and s.rest:
+            self.whole.add("np")                # so that `foreign` holds: memory is taken
+        self.set(s.name)
+
+    def store(self, s):
+        self.value(s.value)
+        if s.op is not None:
+            self.entry(s.entry, self.reads, 0)
+        self.entry(s.entry, self.writes)
+
+    def update(self, s):
+        self.value(s.value)
+        self.name(s.name)
+        self.set(s.name)
+
+    def unpacking(self, s):
+        self.value(s.value)
+        self.known = False
+
+    def call(self, s):
+        if not isinstance(s.value, Call) or s.value.function not in CHECKS:
+            self.known = False
+            return
+        for a in s.value.args:                  # which of two errors is raised first does not matter
+            self.value(a)
+
+    def error(self, s):
+        if not self.raises:
+            self.known = False
+
+    def for_loop(self, s):
+        for e in s.range:
+            self.value(e)
+        certain = set(self.certain)
+        self.set(s.index)
+        for inner in s.block:
+            self.statement(inner)
+        self.certain = certain
+
+    def while_loop(self, s):
+        if not self.branches:
+            self.known = False
+            return
+        self.value(s.test)
+        before = set(self.certain)
+        for inner in s.block:
+            self.statement(inner)
+        self.certain = before
+
+    def branch(self, s):
+        if not self.branches:
+            self.known = False
+            return
+        self.value(s.test)
+        before, ends = self.certain, []
+        for arm in (s.block, s.orelse):
+            self.certain = set(before)
+            for inner in arm:
                 self.statement(inner)
-            self.certain = certain
-        elif kind is Do and isinstance(s.value, Call) and s.value.function in CHECKS:
-            for a in s.value.args:              # which of two errors is raised first does not matter
-                self.value(a)
-        elif kind is Raise and self.raises:
-            pass
-        elif kind is If and self.branches:
-            self.value(s.test)
-            before, ends = self.certain, []
-            for arm in (s.block, s.orelse):
-                self.certain = set(before)
-                for inner in arm:
-                    self.statement(inner)
-                ends.append(self.certain)
-            self.certain = ends[0] & ends[1]
-        elif kind is While and self.branches:
-            self.value(s.test)
-            before = set(self.certain)
-            for inner in s.block:
-                self.statement(inner)
-            self.certain = before
-        elif not (kind is Nothing or self.branches and kind in (Break, Continue)):
-            if kind is Unpack:
-                self.value(s.value)
+            ends.append(self.certain)
+        self.certain = ends[0] & ends[1]
+
+    def jump(self, s):
+        if not self.branches:
             self.known = False
 
     def set(self, name):
@@ -154,7 +182,7 @@ class Effects:
             self.counts[array] = self.counts.get(array, 0) + 1
 
     def and_then(self, other):
-        """The effects of two blocks of which neither sets a number that the other reads."""
+        """Add the effects of another block; neither sets a number that the other reads."""
         for mine, more in ((self.reads, other.reads), (self.writes, other.writes)):
             for name, found in more.items():
                 mine.setdefault(name, []).extend(found)
@@ -165,7 +193,7 @@ class Effects:
         self.known = self.known and other.known
 
     def foreign(self, own):
-        """Whether an array is touched that may be seen under another name."""
+        """Whether it touches an array that may have an alias."""
         return bool((self.reads.keys() | self.writes.keys() | self.whole) - own)
 
     @property
@@ -177,9 +205,15 @@ class Effects:
         return self.sets | self.writes.keys()
 
 
+EFFECTS = {Let: Effects.assignment, Alloc: Effects.assignment, Store: Effects.store, Update: Effects.update,
+           Unpack: Effects.unpacking, Do: Effects.call, Raise: Effects.error, For: Effects.for_loop,
+           While: Effects.while_loop, If: Effects.branch, Break: Effects.jump, Continue: Effects.jump,
+           Nothing: Effects.nothing}
+
+
 class Reads:
-    """What an expression reads: names of numbers, entries [(array, index)], arrays as a whole; known: nothing else
-    happens.
+    """What an expression reads: names of numbers, entries [(array, index)], arrays as a whole; known: whether that is
+    its only effect.
     """
 
     __slots__ = ("entries", "known", "names", "whole")
@@ -189,11 +223,11 @@ class Reads:
 
 
 NOTHING = Reads()
-SLOTS = {False: "_reads", True: "_asked", SHOWN: "_shown"}         # of an expression: where it keeps its reads
+SLOTS = {False: "_reads", True: "_asked", SHOWN: "_shown"}         # the attributes in which expressions cache them
 
 
 def reads_of(e: Expr, asks: bool | str = False) -> Reads:
-    """The reads of an expression, found once for each object."""
+    """The reads of an expression, cached in it."""
     slot = SLOTS[asks]
     try:
         return getattr(e, slot)
@@ -274,5 +308,5 @@ def _together(parts, asks, known=True):
 
 
 def reads_only(e: Expr) -> bool:
-    """A call that leaves its arguments alone, and gives none of them back."""
+    """Whether it is a call that neither changes nor returns an argument."""
     return isinstance(e, Call) and (e.function in READS_ONLY or e.function not in PURE and leaves_arguments(e.function))

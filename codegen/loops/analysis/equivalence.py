@@ -2,7 +2,7 @@
 """Loop nests that are equal but for their names: alpha-equivalence.
 
 Source: H. P. Barendregt, The Lambda Calculus, 1984, section 2.1, of terms; here of statements, whose free names are
-numbered with the others, in the order in which they stand in the text.
+numbered with the bound ones, in the order of the text.
 """
 from collections.abc import Iterator
 from typing import NamedTuple
@@ -11,17 +11,17 @@ from gradscribe.codegen.loops import form
 from gradscribe.codegen.loops.form import Expr, Length, Name, Statement
 
 SET = "name", "index"                   # fields of statements that are names
-ASIDE = "origin", "line"                # fields that say where a statement comes from
+ASIDE = "origin", "line"                # fields to ignore: where a statement comes from
 
 
 class Shape(NamedTuple):
-    """Statements without their names: equal keys are equal but for names; names: in the order in which they stand."""
+    """key: equal for statements that are equal but for their names; names: in the order of the text."""
     key: tuple
     names: tuple
 
 
 def shape_of(block: list) -> Shape:
-    """The shape of a row of statements, with those inside them.
+    """The shape of a sequence of statements, nested ones included.
 
     >>> import ast
     >>> from gradscribe.codegen.loops.trees import from_tree
@@ -57,7 +57,7 @@ def shape_of(block: list) -> Shape:
 
 
 def parts_in_order(block: list) -> Iterator[Expr]:
-    """The expressions of statements and of those inside them, in an order that is one for all of one shape."""
+    """The expressions of statements, nested ones included, in the same order for all of one shape."""
     for inner in form.statements(block):
         for e in form.expressions(inner):
             yield from form.walk(e)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The dtypes and lengths of arrays, as expressions, and which arrays are made at one place under one name.
+"""The dtypes and lengths of arrays, the latter as expressions, and which arrays have one allocation and no alias.
 
 >>> from gradscribe.codegen.loops.form import Function, Type
 >>> from gradscribe.codegen.loops.trees import block_of
@@ -47,8 +47,8 @@ STACKED = 256                           # entries of an array on the stack: 2 KB
 
 
 class Lengths:
-    """sets, uses: {name: the statements that set it, its uses}; above: as holders() gives it; kinds: {array: (dtype,
-    lengths)}, None where they are not alike or not known.
+    """sets, uses: {name: the statements that set it, its uses}; above: the result of holders(); kinds: {array: (dtype,
+    lengths)}, None where they differ or are unknown.
     """
 
     def __init__(self, function: Function):
@@ -61,7 +61,7 @@ class Lengths:
             for use in uses_in(s):
                 self.uses.setdefault(use.name, []).append(use)
         given = ((p, function.types[p]) for p in function.params if p not in self.sets)
-        named: dict = {}                # lengths of arguments that have names, or are checked at the beginning
+        named: dict = {}                # lengths of arguments that are named or checked at the top
         for s in itertools.takewhile(lambda s: isinstance(s, Let) or any(checked(s)), function.block):
             if isinstance(s, Let) and isinstance(s.value, Length) and len(self.sets[s.name]) == 1:
                 named.setdefault(s.value, Name(s.name))
@@ -83,7 +83,7 @@ class Lengths:
         return self.of(s.value)
 
     def of(self, e):
-        """The kind of an expression that is an array: one that has a name, its transpose, a part of it, a product."""
+        """The (dtype, lengths) of an array: a named one, its transpose, a part of it, a product; otherwise None."""
         if isinstance(e, Name):
             return self.kinds.get(e.id)
         if isinstance(e, Attribute) and e.name == "T" and (kind := self.of(e.owner)):
@@ -99,7 +99,7 @@ class Lengths:
         return self.of_product(e) if is_product(e) else None
 
     def of_product(self, e):
-        """The kind of a product, if those of its operands are known."""
+        """The (dtype, lengths) of a product, if those of its operands are known."""
         given = [self.of(a) for a in e.args]
         if None in given:
             return None
@@ -109,11 +109,11 @@ class Lengths:
         return (dtype, (*first[:-1], *second[1:])) if len(first) + len(second) > 2 else None
 
     def single(self, name: str) -> bool:
-        """Whether an array is made at one place, and no other name is given to it or to a part of it."""
+        """Whether an array is allocated at one place and neither it nor a part of it has an alias."""
         return len(self.sets[name]) == 1 and all(map(self.plain, self.uses.get(name, ())))
 
     def lasting(self, lengths) -> bool:
-        """Whether lengths stay what they are: each name in them is given a value once."""
+        """Whether lengths never change: each name in them is set once."""
         return not any(len(self.sets.get(n, ())) > (n not in self.function.params) for e in lengths
                        for n in names_in(e))
 
@@ -137,7 +137,7 @@ class Lengths:
 
 
 def checked(s):
-    """(length, other) of those that are equal after a statement, which raises if they are not."""
+    """(length, other) that are equal after a statement, which raises otherwise."""
     if isinstance(s, If) and not s.orelse and len(s.block) == 1 and isinstance(s.block[0], Raise):
         for test in s.test.items if isinstance(s.test, Logic) and s.test.op == "or" else (s.test,):
             if isinstance(test, Compare) and test.ops == ("!=",) and isinstance(test.items[0], Length):
@@ -149,5 +149,5 @@ def is_product(e: Expr) -> TypeGuard[Call]:
 
 
 def is_short(made: Alloc) -> bool:
-    """Of known length, and for the stack."""
+    """Whether an array has a known length that fits on the stack."""
     return all(isinstance(d, Const) for d in made.shape) and math.prod(d.value for d in made.shape) <= STACKED

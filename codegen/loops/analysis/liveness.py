@@ -35,7 +35,7 @@ from gradscribe.codegen.loops.form import (
 
 
 class Flow:
-    """What a row of statements reads before it sets it (uses that are exposed upwards), sets, and certainly sets."""
+    """The names that statements read before they set them (upward-exposed uses), set, and set on every path."""
 
     def __init__(self, row):
         self.read, self.sets, self.certain = set(), set(), set()
@@ -60,7 +60,7 @@ class Flow:
 
 
 def read_outside_loops(block: list, indices: frozenset = frozenset()) -> set:
-    """The names that statements read where no loop around counts by them; indices: by which loops around count.
+    """The names that statements read, without the indices of loops around them; indices: those of outer loops.
 
     >>> from gradscribe.codegen.loops.trees import block_of
     >>> sorted(read_outside_loops(block_of("for i in range(n):\\n    s = x[i]\\nt = i")))
@@ -76,8 +76,8 @@ def read_outside_loops(block: list, indices: frozenset = frozenset()) -> set:
 
 
 def read_after(function: Function, loop: For, names: set) -> bool:
-    """Whether what a pass of a loop leaves in these names is read after the loop, by any path."""
-    users = set()                       # statements that read them, and those around such
+    """Whether the value that a loop leaves in one of these names may be read after it, on any path."""
+    users = set()                       # statements that read them, and those around
 
     def look(s):
         if s is not loop:
@@ -89,7 +89,7 @@ def read_after(function: Function, loop: For, names: set) -> bool:
         look(s)
 
     def read(s, fresh):
-        """`fresh`: names that the loops around set in each pass before they read them."""
+        """fresh: names that the loops around set in each pass before they read them."""
         if s not in users:
             return False
         if (names_of(s) & names) - fresh:
@@ -103,7 +103,7 @@ def read_after(function: Function, loop: For, names: set) -> bool:
 
 
 def set_first(block: list) -> set:
-    """Names that a block sets whatever happens, before anything reads them."""
+    """Names that a block sets on every path before anything reads them."""
     found: set = set()
     read: set = set()
     for s in block:
@@ -118,8 +118,8 @@ def set_first(block: list) -> set:
 
 
 class Liveness:
-    """after: {statement of a block: the names whose values are read after it}, of names that nothing reads after the
-    block; unread: the statements `name = other` whose name nothing reads afterwards.
+    """after: {statement of a block: the live names after it}, where no name is live after the block; unread: the
+    statements `name = other` whose name is dead.
 
     >>> from gradscribe.codegen.loops.trees import block_of
     >>> block = block_of("while x[0] > 1:\\n    t = x\\n    x = s\\n    x[1] = t[1]\\n    y = t")
@@ -129,13 +129,13 @@ class Liveness:
     """
 
     def __init__(self, block: list):
-        self.jumps: list = []           # what is read after each loop around, and in it
+        self.jumps: list = []           # for each loop around, the live names after it and at its head
         self.after: dict = {}
         self.unread: set = set()
         self.block(block, frozenset())
 
     def block(self, block, live):
-        """The names whose values at the start of a block are read, where `live` are read after it."""
+        """The live names before a block, from those after it."""
         for s in reversed(block):
             self.after[s] = live
             live = self.before(s, live)
@@ -144,7 +144,7 @@ class Liveness:
     def before(self, s, live):
         if isinstance(s, (For, While)):
             head = live | names_of(s)
-            while True:                 # what the next pass reads is read after this one
+            while True:                 # what the next pass reads is live after this one
                 self.jumps.append((live, head))
                 more = self.block(s.block, head) - set(set_by(s))        # a pass has its own index
                 self.jumps.pop()

@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Dependences between the passes of a loop, for threads: which loops may have their passes taken in any order, and what
-the threads then put together.
+"""Loop-carried dependences for threads: which loops may run their passes in parallel, and how to combine the results.
 
 >>> import ast
 >>> from gradscribe.codegen.loops.trees import from_tree
@@ -60,11 +59,12 @@ from gradscribe.codegen.loops.form import (
 )
 
 CHOICES = {"max", "min", "maximum", "minimum", "fmax", "fmin"}
-ADDED = {"float64", "float32", "int64", "int32", "uint64", "uint32"}        # of these, CUDA adds entries at once
+ADDED = {"float64", "float32", "int64", "int32", "uint64", "uint32"}        # dtypes with an atomic addition in CUDA
 
 
 class Free(NamedTuple):
-    """numbers: {name: how what two threads have is put together}; atomic: arrays whose entries several threads add to.
+    """numbers: {name: the reduction that combines the values of two threads}; atomic: arrays to whose entries several
+    threads add.
     """
     numbers: dict
     atomic: set
@@ -72,7 +72,7 @@ class Free(NamedTuple):
 
 @functools.cache
 def is_of_numbers(function: str) -> bool:
-    """Whether a function of this name is of numbers, so that each pass may call it for itself."""
+    """Whether a function of this name takes numbers only, so that each pass may call it on its own."""
     head, _, name = function.rpartition(".")
     if head:
         return head == "math" or head == "np" and name in OF_NUMBERS
@@ -80,7 +80,7 @@ def is_of_numbers(function: str) -> bool:
 
 
 class Order:
-    """private: arrays that each thread has for itself; types: as the function has them."""
+    """private: arrays of which each thread has its own; types: those of the function."""
 
     def __init__(self, function: Function, private=()):
         self.function, self.types, self.private = function, function.types, private
@@ -90,17 +90,17 @@ class Order:
         self.roots = points_to(function)
 
     def apart(self, a: str, b: str, loop: For | None = None) -> bool:
-        """Whether two names are of different memory for certain; in a loop, if one is given."""
+        """Whether two names certainly share no memory; in a loop, if one is given."""
         if loop is not None and (a in self.fresh(loop) or b in self.fresh(loop)):
             return True
         first, second = self.roots.get(a, {None}), self.roots.get(b, {None})
         return None not in first | second and not first & second and not (first & GIVEN and second & GIVEN)
 
     def fresh(self, loop):
-        """Arrays that were made above a loop, and have no other name yet when it begins."""
+        """Arrays that were allocated before a loop and have no alias when it begins."""
         if loop not in self.new:
             found: set = set()
-            for s in self.blocks.get(loop, [loop]):         # of all loops of the block at once
+            for s in self.blocks.get(loop, [loop]):         # for all loops of the block at once
                 every = list(statements([s]))
                 if isinstance(s, For):
                     self.new[s] = set(found)
@@ -112,7 +112,7 @@ class Order:
         return self.new[loop]
 
     def entries(self, loop: For, at: For | None = None) -> set | None:
-        """The arrays to whose entries several passes add; None where passes want each other's entries otherwise."""
+        """The arrays to whose entries several passes add; None where passes depend on each other otherwise."""
         return self.entries_of(loop, at, Effects(loop.block, branches=True, asks=SHOWN))
 
     def entries_of(self, loop, at, body):
@@ -137,7 +137,7 @@ class Order:
         return atomic
 
     def stepped(self, loop):
-        """Names that a pass sets once, to the index as often as a number that is known, and one from outside."""
+        """Names that a pass sets once, to the index times a known number, plus or minus a loop-invariant one."""
         sets = [n for s in statements([loop]) for n in set_by(s)]
         for s in loop.block:
             if not isinstance(s, Let) or not is_pair(s.value, "+", "-", "*") or sets.count(s.name) > 1:
@@ -148,7 +148,7 @@ class Order:
                 yield s.name
 
     def constant(self, e):
-        """The whole number that an expression is, None where it is not known."""
+        """The value of an expression if it is a known whole number, else None."""
         if isinstance(e, Name):
             return self.numbers.get(e.id)
         if isinstance(e, Op) and e.op == "neg":
@@ -158,7 +158,7 @@ class Order:
 
     @functools.cached_property
     def numbers(self):
-        """{name: its value} of those that are set once, to a whole number."""
+        """{name: its value} of names that are set once, to a known whole number."""
         sets = [n for s in statements(self.function.block) for n in set_by(s)]
         self.numbers = {}
         found = [(s.name, self.constant(s.value)) for s in statements(self.function.block)
@@ -166,9 +166,9 @@ class Order:
         return {n: v for n, v in found if v is not None}
 
     def free(self, loop: For, whole: For | None = None) -> Free | None:
-        """How the passes of a loop are put together; None where they have an order.
+        """How to combine the passes of a loop; None where their order matters.
 
-        whole: the loops as they stand, where this one is not among them.
+        whole: the loop of the function to look at instead, where this one is not in the function.
         """
         body = Effects(loop.block, branches=True, asks=SHOWN)
         atomic = self.entries_of(loop, whole, body)
@@ -180,12 +180,12 @@ class Order:
             if numbers[name] is None:
                 return None
         names = (body.sets - numbers.keys()) | inner
-        # loops that are not among the function's are all that a pass does
+        # a loop that is not in the function is all that a pass does
         return None if names & self.live_after.get(whole or loop, set()) else Free(numbers, atomic)
 
     @functools.cached_property
     def live_after(self):
-        """{statement: the names whose values are read after it}"""
+        """{statement: the live names after it}"""
         return Liveness(self.function.block).after
 
 
@@ -193,7 +193,7 @@ GIVEN = {"given"}
 
 
 def leaves(block: list[Statement]) -> bool:
-    """Whether a statement of a block ends the passes of the loop around it."""
+    """Whether a block jumps out of its pass: break, continue or return."""
     return any(isinstance(s, (Break, Continue)) or isinstance(s, If) and (leaves(s.block) or leaves(s.orelse))
                for s in block) or any(isinstance(s, Return) for s in statements(block))
 
@@ -203,7 +203,7 @@ def is_pair(e: Expr, *ops: str) -> TypeGuard[Op]:
 
 
 def whole_in(e):
-    """The names in an expression that stand for all that they name, not for an entry of it."""
+    """The names in an expression that are used as a whole, not by entry."""
     if isinstance(e, Name):
         yield e.id
     elif isinstance(e, Load) and isinstance(e.array, Name):
@@ -218,9 +218,9 @@ def whole_in(e):
 
 
 class Own:
-    """Indices that are another in each pass: the loop's index, alone or with something added that stays.
+    """Indices that differ in each pass: the loop's index, alone or plus or minus something loop-invariant.
 
-    names: of which each pass has a value of its own; sets: all that the loop sets.
+    names: those with a different value in each pass; sets: all names that the loop sets.
     """
 
     def __init__(self, names, sets):
@@ -237,7 +237,7 @@ class Own:
 
 
 def points_to(function: Function) -> dict:
-    """{array: the memory that its name may stand for}; None is anything.
+    """{array: the allocations that its name may point to}; None among them is unknown memory.
 
     Source: L. Andersen, Program Analysis and Specialization for the C Programming Language, 1994, chapter 4.
     """
@@ -267,7 +267,7 @@ def points_to(function: Function) -> dict:
 
 
 def put_together(name: str, loop: For) -> str | None:
-    """The operation by which what threads have of a number becomes one: +, *, a choice, or what it is set to."""
+    """The reduction of a number in a loop: +, *, min or the like, or the constant that it is set to; else None."""
     found, uses = set(), 0
     for s in statements([loop]):
         if isinstance(s, Update) and s.name == name:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Range analysis: whole numbers as linear forms of lengths, loop indices and other numbers, and what is never negative.
+"""Range analysis: whole numbers as linear forms of lengths, loop indices and other numbers, and their lower bounds.
 
 >>> from gradscribe.codegen.loops.form import Function
 >>> from gradscribe.codegen.loops.trees import block_of
@@ -49,7 +49,7 @@ from gradscribe.codegen.loops.shapes import around
 
 
 class Linear:
-    """const + sum of coefficients times symbols."""
+    """A linear form: const plus the sum of coefficients times symbols, {symbol: coefficient}."""
 
     __slots__ = ("const", "terms")
 
@@ -72,7 +72,7 @@ class Linear:
         return Linear(self.const, {s: k for s, k in self.terms.items() if s is not symbol}).plus(value, c)
 
     def not_below(self) -> bool:
-        """Whether it is at least 0 whatever the symbols are."""
+        """Whether it is at least 0 for all values of its symbols."""
         return all(c > 0 and s.least is not None for s, c in self.terms.items()) and \
             self.const + sum(c * s.least for s, c in self.terms.items()) >= 0
 
@@ -83,10 +83,10 @@ class Linear:
 
 
 class Symbol:
-    """An integer that is not known.
+    """An unknown integer.
 
-    said: the name or the length that stands for it; least: what it is at least, None where that is not known; top,
-    count: of a loop's index, its largest value and the number of passes; exact: what it is where there is a pass.
+    said: the name or length that has it; least: a lower bound, None if unknown; top, count: of a loop's index, its
+    largest value and the number of passes; exact: its value wherever there is a pass.
     """
 
     __slots__ = ("count", "exact", "least", "order", "said", "top")
@@ -102,7 +102,7 @@ def of(symbol: Symbol) -> Linear:
 
 
 class Ranges:
-    """What is known of whole numbers at a statement, by names that are set once, before it and in a block around it."""
+    """What is known of whole numbers at a statement, from names that are set once, before it, in a block around it."""
 
     def __init__(self, function: Function):
         self.function, self.above, self.least = function, holders(function), not_negative(function)
@@ -112,24 +112,24 @@ class Ranges:
                 self.sets.setdefault(name, []).append(s)
         self.order = {s: k for k, s in enumerate(statements(function.block))}
         self.symbols: dict = {}
-        self.values: dict = {}          # {name: the form of what it is set to}
+        self.values: dict = {}          # {name: the form of its value}
         self._lengths: dict | None = None
         self.proved: dict = {}          # {(form, symbols that may be replaced, statement): whether it is at least 0}
-        self.chosen: dict = {}          # {symbol: whether it is the smallest, and of what}
-        self.quotients: dict = {}       # {symbol: the form and the number that it is the quotient of}
+        self.chosen: dict = {}          # {symbol: (whether it is a minimum, the forms of its operands)}
+        self.quotients: dict = {}       # {symbol: (the form of the dividend, the divisor)}
 
     def at_least(self, e: Expr, least: int, s: Statement) -> bool:
-        """Whether an expression is certain to be at least a number where a statement stands."""
+        """Whether an expression is certainly at least a number at a statement."""
         form = self.form(e, s)
         return form is not None and self._not_below(form.plus(Linear(-least)), 8, s)
 
     @property
     def lengths(self) -> dict:
-        """{symbol: [(form with it, statement)]} of statements that raise if a form is below 0: those that make arrays
-        or ask whether a number is a length.
+        """{symbol: [(form with it, statement)]} of statements that raise if a form is below 0: allocations and checks
+        that a number is a length.
         """
         if self._lengths is None:
-            self._lengths = {}          # what is found first is asked for where the next forms are made
+            self._lengths = {}          # set before it is complete: making forms reads it
             for s in self.order:
                 for e in s.shape if isinstance(s, Alloc) else s.value.args if is_length_check(s) else ():
                     form = self.form(e, s)
@@ -139,35 +139,35 @@ class Ranges:
         return self._lengths
 
     def more_than_a_length(self, form, s):
-        """Whether a form is a length of an array that was made before a statement, so many times, or more."""
+        """Whether a form is at least a multiple of a length that an earlier statement has found not negative."""
         return any(c // length.terms[symbol] > 0 and self.passed(other, s) and form.plus(
             length, -(c // length.terms[symbol])).not_below()
             for symbol, c in form.terms.items() for length, other in self.lengths.get(symbol, ()))
 
     def passed(self, other, s):
-        """Whether a statement is certain to have run before another, in this pass of the loops around."""
+        """Whether `other` has certainly run before `s` in this pass of the loops around (dominance)."""
         holder, path = self.above.get(other), [s, *around(s, self.above)]
         if self.order[other] >= self.order[s] or holder is not None and holder not in path:
             return False
         if not isinstance(holder, If):
             return True
-        inside = path[path.index(holder) - 1]       # what holds it in the same arm, or in the other one
+        inside = path[path.index(holder) - 1]       # in the same arm, or in the other one
         return any(other in block and inside in block for block in blocks(holder))
 
     def equal(self, a: Expr, b: Expr, s: Statement) -> bool:
-        """Whether two expressions are certain to be equal where a statement stands."""
+        """Whether two expressions are certainly equal at a statement."""
         forms = self.form(a, s), self.form(b, s)
         return a == b or None not in forms and forms[0] == forms[1]
 
     def _not_below(self, form, depth, s):
-        """Whether a form is certain to be at least 0 where a statement stands."""
+        """Whether a form is certainly at least 0 at a statement; memoised."""
         asked = form.const, frozenset(form.terms.items()), depth, s
         if asked not in self.proved:
             self.proved[asked] = self._is_not_below(form, depth, s)
         return self.proved[asked]
 
     def _is_not_below(self, form, depth, s):
-        """Of a smallest or largest number, by what it is one of; of a quotient, by what is divided."""
+        """The same; of a minimum or maximum from its operands, of a quotient from its dividend."""
         low = self.lowest(form)
         if low is not None and (low.not_below() or self.more_than_a_length(low, s)):
             return True
@@ -190,7 +190,7 @@ class Ranges:
         return False
 
     def passes(self, loop):
-        """The number of passes of a loop, in one of them: len(range(a, b)) is b - a there, as it is not 0."""
+        """The number of passes of a loop, valid in its body: len(range(a, b)) is b - a there, since it is not 0."""
         count, sets = loop.count, self.sets.get(getattr(loop.count, "id", None), [])
         if len(sets) == 1 and isinstance(sets[0], Let) and sets[0].name not in self.function.params:
             value = sets[0].value
@@ -205,12 +205,12 @@ class Ranges:
         return self.form(count, loop)
 
     def has_a_pass(self, loop) -> bool:
-        """Whether a loop is certain to have one."""
+        """Whether a loop certainly has a pass."""
         passes = self.passes(loop)
         return passes is not None and self._not_below(passes.plus(Linear(-1)), 8, loop)
 
     def lowest(self, form):
-        """The smallest value over the passes of the loops around: a form without loop indices; None of too many."""
+        """The smallest value over the passes of the loops around, without their indices; None if too many."""
         for _ in range(20):
             inner = max((x for x in form.terms if x.count is not None), key=lambda x: x.order, default=None)
             if inner is None:
@@ -219,7 +219,7 @@ class Ranges:
         return None
 
     def form(self, e, s):
-        """The linear form of an expression where a statement stands; None if it has none."""
+        """The linear form of an expression at a statement; None if it has none."""
         if isinstance(e, Const):
             return Linear(e.value) if type(e.value) is int else None
         if isinstance(e, Name):
@@ -251,7 +251,7 @@ class Ranges:
         return left.plus(right, 1 if e.op == "+" else -1)
 
     def quotient(self, form, divisor, s):
-        """Of a number by one that is written out: the whole number below."""
+        """The form of a floor division by a positive literal; None for another divisor."""
         if None in (form, divisor) or divisor.terms or divisor.const < 1:
             return None
         d = divisor.const
@@ -270,8 +270,8 @@ class Ranges:
         return self.symbols[said]
 
     def of_name(self, name, s):
-        """A name's value: that of the loop around which counts by it, or of the only statement that sets it, where that
-        is sure to have run in this pass of the loops around.
+        """The form of a name: the index of a loop around, or the value of the only statement that sets it, if that has
+        certainly run in this pass of the loops around.
         """
         sets = self.sets.get(name, [])
         loop = next((a for a in around(s, self.above) if isinstance(a, For) and a.index == name), None)
@@ -285,12 +285,12 @@ class Ranges:
                 self.values[name] = self.form(sets[0].value, sets[0]) if whole else None
             if self.values[name] is not None:
                 return self.values[name]
-        # a name that is set again has another value there: no two of its uses are one number
+        # a name that is set again gets a new symbol at each use
         least = 0 if name in self.least else None
         return of(self.symbol(Name(name), least) if self.fixed(name, s) else Symbol(Name(name), least))
 
     def fixed(self, name, s):
-        """Whether a name has one value only, or one in each pass of the loops around, which it has where `s` stands."""
+        """Whether a name has one value, at most one in each pass of the loops around, and has it at `s`."""
         sets = self.sets.get(name, [])
         if name in self.function.params or not sets:
             return not sets
@@ -302,12 +302,12 @@ def is_length_check(s: Statement) -> bool:
 
 
 def least_length(e: Length, function: Function) -> int:
-    """What a length is at least, of an array whose name is not set again."""
+    """The lower bound of a length of an array whose name is not set again."""
     return 1 if e.array in function.filled else 0
 
 
 def natural(function: Function) -> frozenset:
-    """Names of numbers that are never negative, by what is known where they are set."""
+    """Names of numbers that are never negative, from the ranges where they are set."""
     ranges, found = Ranges(function), not_negative(function)
     for name, sets in ranges.sets.items():
         if name not in found and name not in function.params and len(sets) == 1 and isinstance(
@@ -317,7 +317,7 @@ def natural(function: Function) -> frozenset:
 
 
 def natural_places(function: Function) -> dict:
-    """Computed indices that are never negative, by their identities: each place has an expression of its own."""
+    """{id: expression} of computed indices that are never negative; indices are not shared expressions."""
     ranges = Ranges(function)
     return {id(part): part for s in statements(function.block) for whole in (*read_by(s), *stored_by(s))
             for e in walk(whole) if isinstance(e, Load) for part in e.index
@@ -325,7 +325,7 @@ def natural_places(function: Function) -> dict:
 
 
 def not_negative(function: Function) -> set:
-    """Names that hold only numbers of at least 0, whatever the arguments are."""
+    """Names that hold only numbers of at least 0, for all arguments."""
     values: dict = {}
     other = set(function.params)
     for s in statements(function.block):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Program slices: what is left of a loop that is gone through only to count is what its way hangs on, and nothing else.
+"""Program slices: the statements that decide how often loops run, and those that given names depend on.
 
 >>> import ast
 >>> from gradscribe.codegen.loops.trees import block_of, to_statements
@@ -46,7 +46,7 @@ ASSIGNMENTS = Let, Alloc, Unpack, Update, Store
 
 
 def asked(block: list) -> set:
-    """The names on which the way through statements hangs, and those that these are made of.
+    """The names on which the control flow of statements depends, also indirectly.
 
     >>> from gradscribe.codegen.loops.trees import block_of
     >>> sorted(asked(block_of('''while v > 0:
@@ -59,7 +59,7 @@ def asked(block: list) -> set:
 
 
 def made_of(block: list, found: set) -> set:
-    """Some names, and those that they are made of."""
+    """Names, and those that they are computed from."""
     assignments = [(changed_by(s), names_of(s)) for s in statements(block) if isinstance(s, ASSIGNMENTS)]
     while not (more := set().union(*(read for changed, read in assignments if changed & found))) <= found:
         found = found | more
@@ -67,13 +67,13 @@ def made_of(block: list, found: set) -> set:
 
 
 def changed_by(s: Statement) -> set:
-    """The names of what a statement itself sets, arrays of which it sets entries included."""
+    """The names that a statement itself sets, arrays whose entries it sets included."""
     return {*set_by(s), *(n for e in stored_by(s) for n in names_in(e.array))}
 
 
 def sliced(block: list, names: set, own: Container = ()) -> list:
-    """A copy of statements without those that set what nobody asks for; names: what is wanted beside; own: the arrays
-    whose entries may be set.
+    """A copy of statements without those that neither the control flow nor `names` depend on; own: the only arrays
+    whose entries it may set.
     """
     found, count = list(map(copied, block)), 0
     while count != (count := sum(1 for _ in statements(found))):
@@ -95,7 +95,7 @@ def _needed(block, needed, own):
 
 
 def backward_slice(block: list, arrays: set) -> list:
-    """A copy of a block without the statements on which nothing hangs that is stored in these arrays.
+    """A copy of a block without the statements that what is stored in these arrays does not depend on.
 
     >>> from gradscribe.codegen.loops.trees import block_of, to_statements
     >>> block = block_of('''k = 0
@@ -120,8 +120,8 @@ def backward_slice(block: list, arrays: set) -> list:
 
 
 class _Slice:
-    """needed: the names on which what is stored hangs; found: the statements of the slice, with the branches that leave
-    its loops.
+    """needed: the names that the stores depend on; found: the statements of the slice, with the branches that leave its
+    loops.
     """
 
     def __init__(self, block, arrays):

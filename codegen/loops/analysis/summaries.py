@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Summaries of the runtime's functions: which arguments they write into, and whether a result may show one's memory.
+"""Summaries of the runtime's functions: which arguments they write into, and whether the result may alias one.
 
-They are read from the functions' texts: what a name may be a part of, what is stored into, what is returned, and the
-summaries of the functions that are called (interprocedural side-effect analysis).  What is not known is written.
+They are computed from the source of the functions: which parameters a name may be a part of, what is stored into, what
+is returned, and the summaries of the functions called (interprocedural side-effect analysis).  An unknown function is
+taken to write all its arguments.
 
 >>> summary_of("transform_lines"), summary_of("put_line").written
 (Summary(written=frozenset(), shown=False, added=frozenset(), \
@@ -34,9 +35,9 @@ NONE: frozenset = frozenset()
 
 
 class Summary(NamedTuple):
-    """written: the numbers of the parameters whose memory may be changed; shown: whether what is returned may be, or
-    show, the memory of one; added: the numbers of those to which a value is added by name, which changes arrays only;
-    stores: whether it sets entries of anything, its own arrays included.
+    """written: the numbers of the parameters whose memory may be changed; shown: whether the result may be a parameter
+    or a view of one; added: the numbers of the parameters with a `name += value`, which changes arrays only; stores:
+    whether it sets entries of any array, its own included.
     """
     written: frozenset
     shown: bool
@@ -45,18 +46,18 @@ class Summary(NamedTuple):
 
 
 EVERY = frozenset(range(100))
-EVERYTHING = Summary(EVERY, True, EVERY, True)          # of a function of which nothing is known
+EVERYTHING = Summary(EVERY, True, EVERY, True)          # the summary of an unknown function
 
 
 def leaves_arguments(name: str) -> bool:
-    """Whether a function leaves its arguments alone, and gives none of them back."""
+    """Whether a function neither changes nor returns an argument."""
     found = summary_of(name)
     return found is not None and not found.written and not found.added and not found.shown
 
 
 def sets_no_entries(name: str) -> bool:
-    """Whether a function that is compiled into what calls it sets no entries, of arrays of its own neither: what it is
-    given may be added to, and given back, where it is a number.
+    """Whether a function that is inlined by the compiler sets no entries, not even of its own arrays; it may add to
+    arguments that are numbers, and return them.
     """
     found = summary_of(name)
     return found is not None and not found.stores and not hasattr(getattr(_modules()[name], name), "whole")
@@ -64,9 +65,9 @@ def sets_no_entries(name: str) -> bool:
 
 @functools.cache
 def summary_of(name: str) -> Summary | None:
-    """The summary of a function of the runtime; None of another one."""
+    """The summary of a function of the runtime; None for any other."""
     texts, new = {}, {name}
-    while new:                          # it and what it calls
+    while new:                          # the function and those that it calls
         one = new.pop()
         text = text_of(one)
         if text is not None:
@@ -75,34 +76,34 @@ def summary_of(name: str) -> Summary | None:
                 n.func, ast.Name)} - texts.keys()
     if name not in texts:
         return None
-    found, before = dict.fromkeys(texts, Summary(NONE, False)), None        # the least, from which they grow
+    found, before = dict.fromkeys(texts, Summary(NONE, False)), None        # from the least summaries to a fixpoint
     while found != before:
         before, found = found, {n: _Function(text, found).summary() for n, text in texts.items()}
     return found[name]
 
 
 def text_of(name: str) -> ast.FunctionDef | None:
-    """The definition of a function of the runtime that stays in compiled code; None of another one."""
+    """The definition of a function of the runtime that compiled code calls; None for any other."""
     return _texts(_modules().get(name)).get(name)
 
 
 @functools.cache
 def _modules():
-    """{name of a function of the runtime that stays in compiled code: its module}"""
+    """{name of a function of the runtime that compiled code calls: its module}"""
     return {n: module for module in RUNTIME for n, f in vars(module).items()
             if inspect.isfunction(f) and f.__module__ == module.__name__ and not hasattr(f, "calls_python")}
 
 
 @functools.cache
 def _texts(module):
-    """{name: its definition}, of the functions of a module."""
+    """{name: definition} of the functions of a module."""
     if module is None:
         return {}
     return {n.name: n for n in ast.parse(inspect.getsource(module)).body if isinstance(n, ast.FunctionDef)}
 
 
 class _Function:
-    """parts: {name: the parameters of whose memory it may be a part}."""
+    """parts: {name: the parameters that it may be a part of}."""
 
     def __init__(self, text, summaries):
         self.text, self.summaries = text, summaries
@@ -110,20 +111,12 @@ class _Function:
         self.every = [n for s in text.body for n in ast.walk(s)]
 
     def summary(self):
-        if isinstance(self.text.body[-1], ast.Raise):       # what stands for it in compiled code
+        if isinstance(self.text.body[-1], ast.Raise):       # a placeholder for what compiled code has
             return EVERYTHING
-        while True:
-            before = dict(self.parts)
-            for n in self.every:
-                if isinstance(n, ast.Assign):
-                    for target in n.targets:
-                        self.given(target, n.value)
-                elif isinstance(n, (ast.For, ast.comprehension)):
-                    self.given(n.target, n.iter)
-                elif isinstance(n, ast.NamedExpr):
-                    self.given(n.target, n.value)
-            if self.parts == before:
-                break
+        if any(isinstance(n, (ast.Yield, ast.Global, ast.Nonlocal, ast.With, ast.FunctionDef, ast.Lambda))
+               for n in self.every):
+            return EVERYTHING
+        self.find_parts()
         written, added, shown, stores = NONE, NONE, False, False
         for n in self.every:
             if isinstance(n, (ast.Assign, ast.AugAssign, ast.Delete)):
@@ -140,12 +133,24 @@ class _Function:
                 stores = stores or called is not None and called.stores
             elif isinstance(n, ast.Return) and n.value is not None:
                 shown = shown or bool(self.part_of(n.value))
-            elif isinstance(n, (ast.Yield, ast.Global, ast.Nonlocal, ast.With, ast.FunctionDef, ast.Lambda)):
-                return EVERYTHING
         return Summary(written, shown, added, stores)
 
+    def find_parts(self):
+        """Follow assignments until no name may be a part of more parameters."""
+        before = None
+        while self.parts != before:
+            before = dict(self.parts)
+            for n in self.every:
+                if isinstance(n, ast.Assign):
+                    for target in n.targets:
+                        self.given(target, n.value)
+                elif isinstance(n, (ast.For, ast.comprehension)):
+                    self.given(n.target, n.iter)
+                elif isinstance(n, ast.NamedExpr):
+                    self.given(n.target, n.value)
+
     def given(self, target, value):
-        """A name, or several, may be part of what a value is a part of."""
+        """Record that names may alias what the value assigned to them may."""
         if isinstance(target, ast.Name):
             self.parts[target.id] = self.parts.get(target.id, NONE) | self.part_of(value)
         elif isinstance(target, (ast.Tuple, ast.List)):
@@ -154,7 +159,7 @@ class _Function:
                 self.given(t, value.elts[k] if same else value)
 
     def part_of(self, e):
-        """The parameters of whose memory a value may be a part."""
+        """The parameters that a value may be a part of."""
         if isinstance(e, ast.Name):
             return self.parts.get(e.id, NONE)
         if isinstance(e, (ast.Subscript, ast.Starred)):
@@ -186,7 +191,7 @@ class _Function:
         return NONE if e.func.attr in READING else given | self.part_of(e.func.value)
 
     def written_by(self, e):
-        """The parameters whose memory a call may write."""
+        """The parameters whose memory a call may change."""
         out = NONE.union(*(self.part_of(k.value) for k in e.keywords if k.arg == "out"))
         given = list(map(self.part_of, e.args))
         if isinstance(e.func, ast.Name):
@@ -203,7 +208,7 @@ class _Function:
         return out if name in READING | SHOWING else out.union(*given, self.part_of(owner))
 
     def added_by(self, e):
-        """The parameters to which a call of the runtime's adds by name."""
+        """The parameters of which the called function does `name += value`."""
         found = self.summaries.get(e.func.id) if isinstance(e.func, ast.Name) else None
         return NONE.union(*(self.part_of(e.args[k]) for k in found.added if k < len(e.args))) if found else NONE
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Memory traffic: the bytes that a loop reads and writes at least, in terms of lengths.
+"""Memory traffic: a lower bound of the bytes that a loop reads and writes, in terms of lengths.
 
-An entry counts once for all passes of the loops that its place does not hang on, and an array once however many of its
-neighbours are read: what was read a moment ago is in a cache.
+An access counts once for all passes of the loops that its index does not depend on, and an array once however many
+neighbouring entries are read: what was just read is in a cache.
 
 >>> import ast
 >>> from gradscribe.codegen.loops.trees import from_tree, written
@@ -40,7 +40,7 @@ from gradscribe.codegen.loops.form import (
 
 
 def bytes_moved(block: list, types: dict) -> Expr:
-    """The bytes that statements move, of arrays of which the dtype is known."""
+    """The bytes that statements move, of arrays with a known dtype."""
     found: dict = {}                    # {(array, whether it is written): the lengths of the loops around}
     _look(block, types, {}, {}, found)
     sizes: dict = {}
@@ -62,33 +62,33 @@ def _product(size, lengths):
     return made
 
 
-def _look(block, types, loops, hangs, found):
-    """loops: {index of a loop around: its length}; hangs: {name: the indices that it hangs on}."""
+def _look(block, types, loops, depends, found):
+    """loops: {index of a loop around: its length}; depends: {name: the indices that it depends on}."""
     for s in block:
         for e in (e for whole in read_by(s) for e in walk(whole)):
             if isinstance(e, Load):
-                _add(e, False, types, loops, hangs, found)
+                _add(e, False, types, loops, depends, found)
         if isinstance(s, Store):
-            _add(s.entry, True, types, loops, hangs, found)
+            _add(s.entry, True, types, loops, depends, found)
         inside = loops
         if isinstance(s, For):
             inside = {**loops, s.index: s.range[0] if len(s.range) == 1 else None}
         else:
-            on = set().union(*(_indices(n, loops, hangs) for n in names_of(s)))
-            hangs |= {n: hangs.get(n, set()) | on for n in set_by(s)}
+            on = set().union(*(_indices(n, loops, depends) for n in names_of(s)))
+            depends |= {n: depends.get(n, set()) | on for n in set_by(s)}
         for inner in blocks(s):
-            _look(inner, types, inside, hangs, found)
+            _look(inner, types, inside, depends, found)
 
 
-def _indices(name, loops, hangs):
-    return {name} if name in loops else hangs.get(name, set())
+def _indices(name, loops, depends):
+    return {name} if name in loops else depends.get(name, set())
 
 
-def _add(e, written, types, loops, hangs, found):
+def _add(e, written, types, loops, depends, found):
     array = e.array.id if isinstance(e.array, Name) else None
     if not types.get(array, UNKNOWN).rank or types[array].dtype is None:
         return
-    on = set().union(*(_indices(n, loops, hangs) for part in e.index for n in names_in(part)))
+    on = set().union(*(_indices(n, loops, depends) for part in e.index for n in names_in(part)))
     lengths = tuple(n for index, n in loops.items() if index in on and n is not None)
     if not written and found.get((array, True)) == lengths:
         return                          # it has just been written

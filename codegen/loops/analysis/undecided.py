@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which lengths of arguments a function compares because it does not know whether they are equal.
+"""Lengths of arguments that a function compares because it does not know whether they are equal.
 
-`c[i, :i + 1] += a[:i + 1, k]` has as many entries as there are columns of c and rows of a, or fewer: the loop form has
-min(i + 1, n_2), checks, and often each loop twice.  Where both lengths were equal in the example, a version of the
-function in which they are one length has none of this; see jit.py.
+`c[i, :i + 1] += a[:i + 1, k]` has at most as many entries as c has columns and a has rows: the loop form has
+min(i + 1, n_2), checks, and often each loop twice.  If both lengths are equal in the example, a version of the function
+with one length for both needs none of this; see jit.py.
 
 >>> from gradscribe.codegen.loops.form import Function
 >>> from gradscribe.codegen.loops.trees import block_of
@@ -38,18 +38,18 @@ from gradscribe.codegen.loops.form import (
     walk,
 )
 
-LEAST_OF = {"min", "max", "meet"}       # what chooses one of two lengths
+LEAST_OF = {"min", "max", "meet"}       # functions that choose one of two lengths
 WHOLE = Type("int64", 0)
 
 
 def undecided(function: Function, lengths: set) -> list:
-    """The names of lengths that meet in a choice, or in a check or a test inside a loop: tuples of them, each once."""
+    """The sets of lengths, as tuples of names, that meet in a minimum or the like, or in a check or test in a loop."""
     return _Undecided(function, lengths).run()
 
 
 class _Undecided:
     """made_of: {a whole number, or (array, axis): the expressions that it is set to}; known: {the same: the lengths of
-    arguments that are in them}; found: what is asked for.
+    arguments that it depends on}; found: the result, as the keys of a dict.
     """
 
     def __init__(self, function, lengths):
@@ -83,7 +83,7 @@ class _Undecided:
             self.found[tuple(sorted(names))] = None
 
     def origins_of(self, e):
-        """The lengths of arguments that are in an expression of lengths; entries of arrays are none."""
+        """The lengths of arguments that an expression depends on, other than by entries of arrays."""
         if isinstance(e, Name):
             return self.origins(e.id)
         if isinstance(e, Length):
@@ -91,10 +91,10 @@ class _Undecided:
         return frozenset() if isinstance(e, Load) else frozenset().union(*map(self.origins_of, children(e)))
 
     def origins(self, name):
-        """Those that a whole number, or (array, axis), is made of."""
+        """Those that a whole number, or (array, axis), depends on."""
         if name in self.lengths:
             return frozenset({name})
         if name not in self.known:
-            self.known[name] = frozenset()              # while it is looked for: what a loop adds to is made of itself
+            self.known[name] = frozenset()              # ends the recursion: what a loop updates depends on itself
             self.known[name] = frozenset().union(*map(self.origins_of, self.made_of.get(name, ())))
         return self.known[name]

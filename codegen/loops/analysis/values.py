@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Values that may be computed in another place: what they are made of, and whether it is there.
+"""Values that may be computed at another place: what they depend on, and whether that is available there.
 
 >>> from gradscribe.codegen.loops.form import Const, Name, Op
 >>> e = Op("*", (Name("t"), Name("x")))
@@ -30,11 +30,11 @@ from gradscribe.codegen.loops.form import (
     sign_of,
 )
 
-DEEPEST = 8                             # numbers made of numbers
+DEEPEST = 8                             # levels of names that are substituted
 
 
 class Analyses:
-    """Analyses of a function as it stands, each made when it is asked for first.
+    """Analyses of the current state of a function, each made at its first use.
 
     known: the lengths of arrays; ranges: those of whole numbers.
     """
@@ -55,12 +55,12 @@ class Analyses:
         return families(self.function)
 
     def families(self, names: Iterable) -> set:
-        """The families of names: two of which these are apart share no memory."""
+        """The families of names: names of disjoint families share no memory."""
         return {self._families.get(n, n) for n in names}
 
 
 def with_values(e: Expr, values: Mapping) -> Expr:
-    """An expression with the values of names in it, {name: expression}, and of the names in these."""
+    """An expression with the values of names substituted, {name: expression}, recursively."""
     def new(e, depth):
         if isinstance(e, Name) and e.id in values and depth < DEEPEST:
             return new(values[e.id], depth + 1)
@@ -69,7 +69,7 @@ def with_values(e: Expr, values: Mapping) -> Expr:
 
 
 def is_computed(e: Expr, calls: Callable[[Call], bool] = lambda e: False) -> bool:
-    """Whether an expression is made of numbers and entries by arithmetic that raises nothing, and by calls of these."""
+    """Whether an expression is arithmetic on numbers and entries that cannot raise, with calls that `calls` accepts."""
     if isinstance(e, Op):
         return sign_of(e.op) not in ("@", "//", "%") and all(is_computed(a, calls) for a in e.args)
     if isinstance(e, Call):
@@ -80,8 +80,8 @@ def is_computed(e: Expr, calls: Callable[[Call], bool] = lambda e: False) -> boo
 
 
 def in_bounds(e: Load, s: Statement, counts: Mapping, asked: Analyses) -> bool:
-    """Whether an entry that a statement reads is there for all values of the indices in it, {index: how many values},
-    also where other loops around the statement have no pass.
+    """Whether an entry that a statement reads exists for all values of the indices in it, {index: number of values},
+    even if other loops around the statement have no pass.
     """
     ranges = asked.ranges
     kind: Any = asked.known.kinds.get(e.array.id) if isinstance(e.array, Name) else None
