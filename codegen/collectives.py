@@ -158,17 +158,25 @@ def numbered(function: Function) -> None:
 @functools.cache
 def functions() -> dict[str, Any]:
     """What compiled text calls, by name; the symbol has its address after this."""
-    import numba
-    from llvmlite import binding
-    from numba import types
-    from numba.extending import intrinsic, overload
+    from numba.extending import intrinsic
+    _add_symbols()
+    return {**_collected(intrinsic(_tell)), "collected_all": _collected_all(intrinsic(_tell_all)),
+            "reported": _reported(intrinsic(_report))}
 
+
+def _add_symbols():
+    """Gives LLVM the addresses of the C functions."""
+    from llvmlite import binding
     for symbol, callback in ((SYMBOL, _callback()), (SYMBOL_OF_ALL, _of_table(groups.told_all)),
                              (SYMBOL_OF_REPORT, _of_table(groups.reported))):
         _kept.append(callback)
         binding.add_symbol(symbol, ctypes.cast(callback, ctypes.c_void_p).value)
     binding.add_symbol(MEET, ctypes.addressof(MEETING))
-    tell, tell_all, report = intrinsic(_tell), intrinsic(_tell_all), intrinsic(_report)
+
+
+def _collected(tell):
+    """The functions for one operand, by name."""
+    import numba
 
     @numba.njit(nogil=True)
     def collected(x, site, shape, dtype):
@@ -191,6 +199,13 @@ def functions() -> dict[str, Any]:
         if tell(site, given, out) != 0:
             raise RuntimeError(FAILED)
         return out[()]
+    return {"collected": collected, "collected_number": collected_number, "collected_done": collected_done}
+
+
+def _collected_all(tell_all):
+    """The function for a tuple of operands, whose text depends on their types."""
+    from numba import types
+    from numba.extending import overload
 
     def collected_all(given, site):
         raise NotImplementedError
@@ -205,6 +220,13 @@ def functions() -> dict[str, Any]:
         exec(f"def of(given, site):\n{''.join(lines)}    if tell_all(site, ({xs}), ({ys})) != 0:\n"
              f"        raise RuntimeError(FAILED)\n    return ({outs})\n", space)
         return space["of"]
+    return collected_all
+
+
+def _reported(report):
+    """The function that reports a tuple of values."""
+    from numba import types
+    from numba.extending import overload
 
     def reported(number, given):
         raise NotImplementedError
@@ -217,8 +239,7 @@ def functions() -> dict[str, Any]:
         exec(f"def of(number, given):\n    if report(number, ({xs})) != 0:\n        raise RuntimeError(NOT_TOLD)\n",
              space)
         return space["of"]
-    return {"collected": collected, "collected_number": collected_number,
-            "collected_done": collected_done, "collected_all": collected_all, "reported": reported}
+    return reported
 
 
 _kept: list = []                        # C functions, whose addresses LLVM has

@@ -247,7 +247,8 @@ def forms(kinds, result):
     made = []
     given = context.get_abi_sizeof(struct_of(context, kinds)) if kinds else 0
     after = 8 * HEAD + -(-given // ALIGNED) * ALIGNED
-    store, load = written(kinds, result, after)
+    layout = kinds, result, after
+    store, load = storing(layout), loading(layout)
     for name, text, signature in (
             ("put", f"def put(member{names}):\n    store(member, ({names[2:]}{',' if kinds else ''}))\n",
              (numba.int64, *kinds)),
@@ -272,82 +273,107 @@ def struct_of(context, kinds):
     return ir.LiteralStructType(list(context.get_arg_packer(kinds).argument_types))
 
 
-def written(kinds, result, after):
-    """Intrinsics that store arguments, with a function that runs the program on them, and load the result; after: where
-    that lies.
+class Memory:
+    """What a member's program is given and gives, at its address.  kinds, result: Numba's types of the arguments and of
+    the result; after: where the result lies.
     """
+
+    def __init__(self, context, builder, data, layout):
+        self.context, self.builder, self.data = context, builder, data
+        self.kinds, self.kind_of_result, self.after = layout
+        self.packer = context.get_arg_packer(self.kinds)
+
+    def at(self, offset, kind):
+        return self.builder.inttoptr(self.builder.add(self.data, word_type()(offset)), kind.as_pointer())
+
+    def word(self, k, kind=None):
+        return self.at(8 * k, kind or word_type())
+
+    def fields(self):
+        from numba.core import cgutils
+        whole = self.at(8 * HEAD, struct_of(self.context, self.kinds))
+        return [cgutils.gep_inbounds(self.builder, whole, 0, k) for k in range(len(self.packer.argument_types))]
+
+    def arguments(self):
+        return self.packer.from_arguments(self.builder, list(map(self.builder.load, self.fields())))
+
+    def result(self):
+        return self.at(self.after, self.context.get_value_type(self.kind_of_result))
+
+
+def word_type():
+    from llvmlite import ir
+    return ir.IntType(64)
+
+
+def word_of_member(builder, member, k):
+    number = word_type()
+    return builder.inttoptr(builder.add(member, number(8 * k)), number.as_pointer())
+
+
+def memory_of(context, builder, member, layout):
+    return Memory(context, builder, builder.load(word_of_member(builder, member, DATA)), layout)
+
+
+def task(context, module, layout):
+    """The module's function that runs a program on what lies at an address."""
+    from llvmlite import ir
+    from numba.core.callconv import excinfo_ptr_t
+    number, (kinds, result, _) = word_type(), layout
+    function = ir.Function(module, ir.FunctionType(number, [number]), "run_on_memory")
+    function.linkage = "internal"
+    builder = ir.IRBuilder(function.append_basic_block("entry"))
+    memory, convention = Memory(context, builder, function.args[0], layout), context.call_conv
+    callee = builder.load(memory.word(FUNCTION, convention.get_function_type(result, kinds).as_pointer()))
+    status, out = convention.call_function(builder, callee, result, kinds, memory.arguments())
+    code = builder.select(status.is_ok, number(0), builder.sext(status.code, number))
+    builder.store(code, memory.word(CODE))
+    builder.store(status.excinfoptr, memory.word(EXCEPTION, excinfo_ptr_t))
+    builder.store(out, memory.result())
+    builder.ret(code)
+    return function
+
+
+def storing(layout):
+    """The intrinsic store(member, arguments), which also sets the function that runs the program on them."""
+    from numba import types
+    from numba.core import cgutils
+    from numba.extending import intrinsic
+
+    def store(context, member, given):
+        def emit(context, builder, signature, values):
+            memory = memory_of(context, builder, values[0], layout)
+            leaves = cgutils.unpack_tuple(builder, values[1])
+            for kind, value in zip(memory.kinds, leaves):
+                context.nrt.incref(builder, kind, value)
+            for field, value in zip(memory.fields(), memory.packer.as_arguments(builder, leaves)):
+                builder.store(value, field)
+            word = word_of_member(builder, values[0], TASK)
+            builder.store(builder.ptrtoint(task(context, builder.module, layout), word_type()), word)
+            return context.get_dummy_value()
+        return types.none(types.int64, given), emit
+    return intrinsic(store)
+
+
+def loading(layout):
+    """The intrinsic load(member): the program's result, or its exception."""
     from llvmlite import ir
     from numba import types
     from numba.core import cgutils
     from numba.core.callconv import excinfo_ptr_t
     from numba.extending import intrinsic
-    number, small = ir.IntType(64), ir.IntType(32)
-
-    class Memory:
-        """What a member's program is given, at its address."""
-
-        def __init__(self, context, builder, data):
-            self.context, self.builder, self.data = context, builder, data
-            self.packer = context.get_arg_packer(kinds)
-
-        def at(self, offset, kind):
-            return self.builder.inttoptr(self.builder.add(self.data, number(offset)), kind.as_pointer())
-
-        def word(self, k, kind=number):
-            return self.at(8 * k, kind)
-
-        def fields(self):
-            whole = self.at(8 * HEAD, struct_of(self.context, kinds))
-            return [cgutils.gep_inbounds(self.builder, whole, 0, k) for k in range(len(self.packer.argument_types))]
-
-        def arguments(self):
-            return self.packer.from_arguments(self.builder, list(map(self.builder.load, self.fields())))
-
-        def result(self):
-            return self.at(after, self.context.get_value_type(result))
-
-    def memory_of(context, builder, member):
-        word = builder.inttoptr(builder.add(member, number(8 * DATA)), number.as_pointer())
-        return Memory(context, builder, builder.load(word))
-
-    def task(context, module):
-        """The module's function that runs a program on what lies at an address."""
-        function = ir.Function(module, ir.FunctionType(number, [number]), "run_on_memory")
-        function.linkage = "internal"
-        builder = ir.IRBuilder(function.append_basic_block("entry"))
-        memory, convention = Memory(context, builder, function.args[0]), context.call_conv
-        callee = builder.load(memory.word(FUNCTION, convention.get_function_type(result, kinds).as_pointer()))
-        status, out = convention.call_function(builder, callee, result, kinds, memory.arguments())
-        code = builder.select(status.is_ok, number(0), builder.sext(status.code, number))
-        builder.store(code, memory.word(CODE))
-        builder.store(status.excinfoptr, memory.word(EXCEPTION, excinfo_ptr_t))
-        builder.store(out, memory.result())
-        builder.ret(code)
-        return function
-
-    def store(context, member, given):
-        def emit(context, builder, signature, values):
-            memory = memory_of(context, builder, values[0])
-            leaves = cgutils.unpack_tuple(builder, values[1])
-            for kind, value in zip(kinds, leaves):
-                context.nrt.incref(builder, kind, value)
-            for field, value in zip(memory.fields(), memory.packer.as_arguments(builder, leaves)):
-                builder.store(value, field)
-            word = builder.inttoptr(builder.add(values[0], number(8 * TASK)), number.as_pointer())
-            builder.store(builder.ptrtoint(task(context, builder.module), number), word)
-            return context.get_dummy_value()
-        return types.none(types.int64, given), emit
+    _, result, _ = layout
 
     def load(context, member):
         def emit(context, builder, signature, values):
-            memory = memory_of(context, builder, values[0])
-            for kind, value in zip(kinds, memory.arguments()):
+            memory = memory_of(context, builder, values[0], layout)
+            for kind, value in zip(memory.kinds, memory.arguments()):
                 context.nrt.decref(builder, kind, value)
-            code = builder.trunc(builder.load(memory.word(CODE)), small)
+            code = builder.trunc(builder.load(memory.word(CODE)), ir.IntType(32))
             status = context.call_conv._get_return_status(
                 builder, code, builder.load(memory.word(EXCEPTION, excinfo_ptr_t)))
             with cgutils.if_unlikely(builder, status.is_error):
                 context.call_conv.return_status_propagate(builder, status)
             return builder.load(memory.result())
         return result(types.int64), emit
-    return intrinsic(store), intrinsic(load)
+    return intrinsic(load)

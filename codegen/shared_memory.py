@@ -86,105 +86,185 @@ def copy(source, goal, count):
 
 # --- in LLVM's terms --------------------------------------------------------------------------------------------------
 
+WRITERS: dict[Any, Any] = {}            # what writes each function above: by stub, of a builder and 64-bit words
+
+
 @functools.cache
 def intrinsics() -> dict[str, Any]:
     """The functions above for Numba, by name."""
-    from llvmlite import ir
+    return {stub.__name__: _intrinsic(stub, write) for stub, write in WRITERS.items()}
+
+
+def _intrinsic(stub, write):
+    """The intrinsic of 64-bit integers for a stub; its result is one too if the stub is annotated with a type."""
     from numba import types
-    from numba.core import cgutils
     from numba.extending import intrinsic
-    number, small = ir.IntType(64), ir.IntType(32)
-    pointer = ir.IntType(8).as_pointer()
     i64 = types.int64
+    names = stub.__code__.co_varnames[:stub.__code__.co_argcount]
+    result = i64 if stub.__annotations__ else types.none
 
-    def at(builder, address, kind=number):
-        return builder.inttoptr(address, kind.as_pointer())
+    def typed(*given):
+        def emit(context, builder, signature, values):
+            out = write(builder, *values)
+            return out if result is i64 else context.get_dummy_value()
+        return result(*[i64] * len(names)), emit
+    return intrinsic(eval(f"lambda {', '.join(('context', *names))}: typed({', '.join(names)})", {"typed": typed}))
 
-    def made(stub, write):
-        """What stands for a function above, of whole numbers."""
-        names = stub.__code__.co_varnames[:stub.__code__.co_argcount]
-        result = i64 if stub.__annotations__ else types.none
 
-        def typed(*given):
-            def emit(context, builder, signature, values):
-                out = write(builder, *values)
-                return out if result is i64 else context.get_dummy_value()
-            return result(*[i64] * len(names)), emit
-        return intrinsic(eval(f"lambda {', '.join(('context', *names))}: typed({', '.join(names)})", {"typed": typed}))
+def _writes(stub):
+    def record(write):
+        WRITERS[stub] = write
+        return write
+    return record
 
-    def place(builder, a, k):
-        return at(builder, builder.add(a, builder.mul(k, number(8))))
 
-    def outside(builder, name, result, *kinds):
-        return cgutils.get_or_insert_function(builder.module, ir.FunctionType(result, kinds), f"gradscribe.{name}")
+def _types():
+    """LLVM's types of a word, of a C int and of an address."""
+    from llvmlite import ir
+    return ir.IntType(64), ir.IntType(32), ir.IntType(8).as_pointer()
 
-    def key(builder):
-        found = builder.module.globals.get(KEY)
-        if found is None:
-            found = ir.GlobalVariable(builder.module, ir.IntType(8), KEY)
-            found.linkage = "external"
-        return builder.bitcast(found, pointer)
 
-    def wait(builder):
-        name, *hint = PAUSES.get(platform.machine(), (None,))
-        if name is not None:
-            function = cgutils.get_or_insert_function(
-                builder.module, ir.FunctionType(ir.VoidType(), [small] * len(hint)), name)
-            builder.call(function, [small(k) for k in hint])
+def _at(builder, address):
+    number, _, _ = _types()
+    return builder.inttoptr(address, number.as_pointer())
 
-    def own(builder):
-        return builder.ptrtoint(builder.call(outside(builder, SYMBOLS[0], pointer, pointer), [key(builder)]), number)
 
-    def be(builder, a):
-        builder.call(outside(builder, SYMBOLS[1], small, pointer, pointer),
-                     [key(builder), builder.inttoptr(a, pointer)])
+def _place(builder, a, k):
+    number, _, _ = _types()
+    return _at(builder, builder.add(a, builder.mul(k, number(8))))
 
-    def acquire(builder, lock, most):
-        function = outside(builder, SYMBOLS[2], small, pointer, number, small)
-        return builder.sext(builder.call(function, [builder.inttoptr(lock, pointer), most, small(0)]), number)
 
-    def release(builder, lock):
-        builder.call(outside(builder, SYMBOLS[3], ir.VoidType(), pointer), [builder.inttoptr(lock, pointer)])
+@_writes(word)
+def _load(builder, a, k):
+    return builder.load(_place(builder, a, k))
 
-    def call(builder, task, data):
-        return builder.call(builder.inttoptr(task, ir.FunctionType(number, [number]).as_pointer()), [data])
 
-    def exchange(builder, a, old, new):
-        return builder.zext(builder.extract_value(
-            builder.cmpxchg(at(builder, a), old, new, "seq_cst", "seq_cst"), 1), number)
+@_writes(put)
+def _store(builder, a, k, v):
+    builder.store(v, _place(builder, a, k))
 
-    def look_up(builder, operation, kind):
-        after = builder.append_basic_block("known")
-        found = cgutils.alloca_once_value(builder, number(0))
-        choice = builder.switch(builder.add(builder.mul(operation, number(64)), kind), after)
-        for (code, dtype), form in forms_of_sums().items():
-            with builder.goto_block(builder.append_basic_block("form")):
-                choice.add_case(number(64 * code + dtype), builder.block)
-                builder.store(number(form), found)
-                builder.branch(after)
-        builder.position_at_end(after)
-        return builder.load(found)
 
-    def by_case(builder, which, x, out, count, size):
-        after = builder.append_basic_block("combined")
-        choice = builder.switch(which, after)
-        for k, (kind, form) in enumerate(COMBINED, 1):
-            with builder.goto_block(builder.append_basic_block(f"combine_{k}")):
-                choice.add_case(number(k), builder.block)
-                builder.call(combining(builder.module, kind, form), [x, out, count, size])
-                builder.branch(after)
-        builder.position_at_end(after)
+@_writes(seen)
+def _load_atomic(builder, a):
+    return builder.load_atomic(_at(builder, a), "seq_cst", 8)
 
-    def move(builder, source, goal, count):
-        cgutils.raw_memcpy(builder, builder.inttoptr(goal, pointer), builder.inttoptr(source, pointer), count, 1)
 
-    return {stub.__name__: made(stub, write) for stub, write in (
-        (word, lambda b, a, k: b.load(place(b, a, k))), (put, lambda b, a, k, v: b.store(v, place(b, a, k))),
-        (seen, lambda b, a: b.load_atomic(at(b, a), "seq_cst", 8)),
-        (swap, lambda b, a, v: b.atomic_rmw("xchg", at(b, a), v, "seq_cst")),
-        (add, lambda b, a, v: b.atomic_rmw("add", at(b, a), v, "seq_cst")),
-        (exchanged, exchange), (pause, wait), (member, own), (become, be), (sleep, acquire), (wake, release),
-        (run, call), (form_of, look_up), (combine, by_case), (copy, move))}
+@_writes(swap)
+def _exchange(builder, a, v):
+    return builder.atomic_rmw("xchg", _at(builder, a), v, "seq_cst")
+
+
+@_writes(add)
+def _fetch_and_add(builder, a, v):
+    return builder.atomic_rmw("add", _at(builder, a), v, "seq_cst")
+
+
+@_writes(exchanged)
+def _compare_and_exchange(builder, a, old, new):
+    number, _, _ = _types()
+    return builder.zext(builder.extract_value(
+        builder.cmpxchg(_at(builder, a), old, new, "seq_cst", "seq_cst"), 1), number)
+
+
+@_writes(pause)
+def _pause(builder):
+    from llvmlite import ir
+    from numba.core import cgutils
+    _, small, _ = _types()
+    name, *hint = PAUSES.get(platform.machine(), (None,))
+    if name is not None:
+        function = cgutils.get_or_insert_function(
+            builder.module, ir.FunctionType(ir.VoidType(), [small] * len(hint)), name)
+        builder.call(function, [small(k) for k in hint])
+
+
+def _external(builder, name, result, *kinds):
+    """A C function of Python's by its symbol."""
+    from llvmlite import ir
+    from numba.core import cgutils
+    return cgutils.get_or_insert_function(builder.module, ir.FunctionType(result, kinds), f"gradscribe.{name}")
+
+
+def _thread_key(builder):
+    """The address of the key of thread-local storage."""
+    from llvmlite import ir
+    _, _, pointer = _types()
+    found = builder.module.globals.get(KEY)
+    if found is None:
+        found = ir.GlobalVariable(builder.module, ir.IntType(8), KEY)
+        found.linkage = "external"
+    return builder.bitcast(found, pointer)
+
+
+@_writes(member)
+def _thread_get(builder):
+    number, _, pointer = _types()
+    function = _external(builder, SYMBOLS[0], pointer, pointer)
+    return builder.ptrtoint(builder.call(function, [_thread_key(builder)]), number)
+
+
+@_writes(become)
+def _thread_set(builder, a):
+    _, small, pointer = _types()
+    function = _external(builder, SYMBOLS[1], small, pointer, pointer)
+    builder.call(function, [_thread_key(builder), builder.inttoptr(a, pointer)])
+
+
+@_writes(sleep)
+def _acquire(builder, lock, most):
+    number, small, pointer = _types()
+    function = _external(builder, SYMBOLS[2], small, pointer, number, small)
+    return builder.sext(builder.call(function, [builder.inttoptr(lock, pointer), most, small(0)]), number)
+
+
+@_writes(wake)
+def _release(builder, lock):
+    from llvmlite import ir
+    _, _, pointer = _types()
+    builder.call(_external(builder, SYMBOLS[3], ir.VoidType(), pointer), [builder.inttoptr(lock, pointer)])
+
+
+@_writes(run)
+def _call(builder, task, data):
+    from llvmlite import ir
+    number, _, _ = _types()
+    return builder.call(builder.inttoptr(task, ir.FunctionType(number, [number]).as_pointer()), [data])
+
+
+@_writes(form_of)
+def _look_up(builder, operation, kind):
+    from numba.core import cgutils
+    number, _, _ = _types()
+    after = builder.append_basic_block("known")
+    found = cgutils.alloca_once_value(builder, number(0))
+    choice = builder.switch(builder.add(builder.mul(operation, number(64)), kind), after)
+    for (code, dtype), form in forms_of_sums().items():
+        with builder.goto_block(builder.append_basic_block("form")):
+            choice.add_case(number(64 * code + dtype), builder.block)
+            builder.store(number(form), found)
+            builder.branch(after)
+    builder.position_at_end(after)
+    return builder.load(found)
+
+
+@_writes(combine)
+def _combine_by_case(builder, which, x, out, count, size):
+    number, _, _ = _types()
+    after = builder.append_basic_block("combined")
+    choice = builder.switch(which, after)
+    for k, (kind, form) in enumerate(COMBINED, 1):
+        with builder.goto_block(builder.append_basic_block(f"combine_{k}")):
+            choice.add_case(number(k), builder.block)
+            builder.call(combining(builder.module, kind, form), [x, out, count, size])
+            builder.branch(after)
+    builder.position_at_end(after)
+
+
+@_writes(copy)
+def _copy_bytes(builder, source, goal, count):
+    from numba.core import cgutils
+    _, _, pointer = _types()
+    cgutils.raw_memcpy(builder, builder.inttoptr(goal, pointer), builder.inttoptr(source, pointer), count, 1)
 
 
 def forms_of_sums():
