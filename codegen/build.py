@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Text to function; its source stays visible to tracebacks, debuggers, profilers and inspect."""
+"""Executes emitted text; its source stays visible to tracebacks, debuggers, profilers and inspect."""
 import linecache
 from collections.abc import Callable
 from typing import Any

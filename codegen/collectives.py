@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Calls out of compiled code to the process: functions over axes of devices, which ask the others, and reports.
+"""Calls from compiled code back into the process: collectives, which exchange values with other devices, and reports.
 
-The text says `collected(x, 'psum(i)', x.shape, np.float64)`.  Compiled, what is asked is a number (groups.site_of), and
-what is called is a C function of ctypes by its symbol, which gets Python's lock for as long as it runs: machine code on
-disk holds the name and no address.  Threads that meeting.py has begun try its way first, which needs no such lock.
-`reported(report_1, (x, n))` calls a function of Python by number (reporting.py).
+The text says `collected(x, 'psum(i)', x.shape, np.float64)`.  In compiled code the collective is a number
+(groups.site_of), and the call goes to a ctypes callback by its symbol, which holds the GIL while it runs: machine code
+on disk holds the name and no address.  Threads started by launching.py first try to meet without the GIL (meeting.py).
+`reported(report_1, (x, n))` calls a Python function by its number (reporting.py).
 """
 import ctypes
 import functools
@@ -55,18 +55,20 @@ def collective_statement(lowering: "Lowering", step: Let) -> None:
 
 
 def made_number(lowering, name, dtype):
-    """A number that a statement has just made."""
+    """A scalar that a statement has just set."""
     lowering.kinds[name] = np.dtype(dtype).name, 0
     return Lazy([], dtype, name, 0)
 
 
 def handed(lowering, operand, dtype):
-    """What a call out is given: an array, or a number."""
+    """The argument of a call for an operand: an array, or a scalar."""
     return lowering.array(operand, dtype).name if operand.rank else lowering.atom(operand.cast([], dtype), "given")
 
 
 def together(steps: Iterable[Any]) -> Iterator[list]:
-    """Steps one by one; sums over the same axes that follow each other and do not need each other go at once."""
+    """Steps in groups: reductions of one kind over the same axes that follow each other and are independent are one
+    group, every other step is a group by itself.
+    """
     group: list
     made: set
     group, made = [], set()
@@ -88,7 +90,7 @@ def together(steps: Iterable[Any]) -> Iterator[list]:
 
 
 def reductions(lowering: "Lowering", group: list[Let]) -> None:
-    """a, b = collected_all((x, y), what): one message, or one meeting of threads, for several sums."""
+    """a, b = collected_all((x, y), what): one message, or one meeting of threads, for several reductions."""
     value = group[0].value
     axes = value.args[-1].value
     what = groups.spelled(value.function.__name__, axes, {})
@@ -136,7 +138,7 @@ def lengths(lowering, function, operand, fact, axes, options):
 
 
 def asks_others(e: Expr) -> bool:
-    """Whether an expression is a call of ASKED that is answered by other devices: which place this one is, it knows."""
+    """Whether an expression is a call of ASKED that communicates; a device knows its own index."""
     return isinstance(e, Call) and e.function in ASKED and \
         groups.SITES[groups.NUMBERS[e.args[1].value]][0] not in groups.PLACES
 
@@ -144,7 +146,7 @@ def asks_others(e: Expr) -> bool:
 # --- for Numba --------------------------------------------------------------------------------------------------------
 
 def numbered(function: Function) -> None:
-    """A function of the loop form with numbers for what is asked.  Changes it in place."""
+    """Replaces the texts of collectives in a function by their numbers, in place."""
     def new(e):
         e = rebuilt(e, new)
         if isinstance(e, Call) and e.function in ASKED:
@@ -157,7 +159,7 @@ def numbered(function: Function) -> None:
 
 @functools.cache
 def functions() -> dict[str, Any]:
-    """What compiled text calls, by name; the symbol has its address after this."""
+    """The functions that compiled text calls, by name; registers the addresses of their symbols."""
     from numba.extending import intrinsic
     _add_symbols()
     return {**_collected(intrinsic(_tell)), "collected_all": _collected_all(intrinsic(_tell_all)),
@@ -165,7 +167,7 @@ def functions() -> dict[str, Any]:
 
 
 def _add_symbols():
-    """Gives LLVM the addresses of the C functions."""
+    """Registers the addresses of the callbacks with LLVM."""
     from llvmlite import binding
     for symbol, callback in ((SYMBOL, _callback()), (SYMBOL_OF_ALL, _of_table(groups.told_all)),
                              (SYMBOL_OF_REPORT, _of_table(groups.reported))):
@@ -242,8 +244,8 @@ def _reported(report):
     return reported
 
 
-_kept: list = []                        # C functions, whose addresses LLVM has
-MEETING = ctypes.c_void_p()             # the short way of a sum, once threads take it
+_kept: list = []                        # callbacks, whose addresses LLVM has
+MEETING = ctypes.c_void_p()             # the function `meet` of meeting.py, once threads run
 
 
 def _callback():
@@ -267,7 +269,7 @@ def _tell_all(context, site, given, outs):
 
 
 def _by_table(symbol, given, outs):
-    """A call with the addresses of arrays in a table; the last of the values are where results go."""
+    """A call with the addresses of arrays in a table; the last of the values are the arrays for the results."""
     from llvmlite import ir
     from numba.core import cgutils
 
@@ -286,7 +288,7 @@ def _by_table(symbol, given, outs):
 
 
 def written(context, builder, pairs):
-    """A table of arrays on the stack: of each its dtype, rank, shape, entries, and the entries of its result."""
+    """A table of arrays on the stack: the dtype, rank, shape, data and result data of each."""
     from llvmlite import ir
     from numba.core import cgutils
     from numba.np.arrayobj import make_array
@@ -303,7 +305,7 @@ def written(context, builder, pairs):
 
 
 def asked(context, builder, site, count, table, ask):
-    """What a sum gives on the short way, if there is one; else what ask() gives."""
+    """Calls `meet` if threads run and it accepts, else ask(); returns the status, 0 for success."""
     from llvmlite import ir
     from numba import types
     from numba.core import cgutils
