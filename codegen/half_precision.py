@@ -148,8 +148,8 @@ class Widened:
             return constant(node)
         if isinstance(node, Apply):
             if node.function in OF_DTYPE:
-                raise RuleError(f"np.{node.function.__name__} hangs on the precision of numbers, which is single on a "
-                                "device where arrays are in half", node.origin,
+                raise RuleError(f"np.{node.function.__name__} depends on the precision of numbers, which is single on "
+                                "a device where arrays are in half", node.origin,
                                 "Compute it in single precision: x.astype(np.float32).")
             args = tuple([self.value(a, env) for a in node.args])
             if node.function is astype and isinstance(node.args[1], Const) and np.dtype(node.args[1].value) == HALF:
