@@ -114,7 +114,7 @@ UNSEEN = {                          # why no case shows it: file: function and m
         "codegen/standing.py": [
             "Module.text: two things are named {} in one file",
             "Module.add: two things are named {} in one file",
-            "Module.text: {} is read, and nothing tells what it is"],
+            "Module.text: {} is read, but it is not defined"],
         "gradscribe/transformed.py": [
             "Transformed._specialise: the values that must be known when transforming do not come to an end"],
     },
