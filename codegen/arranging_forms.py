@@ -124,7 +124,7 @@ def _resize(lowering, node):
     return Lazy(dims, row.dtype, read, 1)
 
 
-# --- order and sets ---------------------------------------------------------------------------------------------------
+# --- sorting and sets -------------------------------------------------------------------------------------------------
 
 @lazily(np.partition)
 def _partition(lowering, node):
@@ -184,7 +184,7 @@ def _unique(lowering, node):
     return made[0] if len(made) == 1 else made
 
 
-# --- whole numbers ----------------------------------------------------------------------------------------------------
+# --- bits -------------------------------------------------------------------------------------------------------------
 
 @lazily(np.bitwise_count)
 def _bitwise_count(lowering, node):
@@ -220,7 +220,7 @@ def _unpackbits(lowering, node):
     return back(name, np.dtype(np.uint8), lowering.computed(length))
 
 
-# --- places -----------------------------------------------------------------------------------------------------------
+# --- comparing shapes, indices ----------------------------------------------------------------------------------------
 
 @lazily(np.array_equiv)
 def _array_equiv(lowering, node):

@@ -130,7 +130,7 @@ def place(index, kept, axes, keepdims):
 
 
 def at_first(index, axes):
-    """An index with the first place on some axes."""
+    """An index with 0 on some axes."""
     return [ZERO if k in axes else i for k, i in enumerate(index)]
 
 
@@ -288,10 +288,10 @@ def _diff(lowering, node):
     return x
 
 
-# --- flat and shaped --------------------------------------------------------------------------------------------------
+# --- reshaping --------------------------------------------------------------------------------------------------------
 
 def flat(lowering: Core, x: Any) -> Lazy:
-    """All entries in a row, as a view of a contiguous array."""
+    """All entries in one axis, as a view of a contiguous array."""
     x = lowering.lazy(x)
     if x.rank == 1:
         return x
@@ -305,7 +305,7 @@ def flat(lowering: Core, x: Any) -> Lazy:
 
 
 def shaped(lowering: Core, x: Lazy, dims: Sequence[Dim]) -> Lazy:
-    """A contiguous array with as many entries, seen in another shape."""
+    """An array as a contiguous one, reshaped."""
     x = lowering.array(x)
     if lowering.for_threads and [d.length for d in x.dims] == [d.length for d in dims]:
         return x
@@ -399,7 +399,7 @@ def _a_length(node):
     return isinstance(node, Apply) and node.function in (shape_of, size_of)
 
 
-# --- shapes as numbers ------------------------------------------------------------------------------------------------
+# --- lengths and dtypes -----------------------------------------------------------------------------------------------
 
 @lazily(shape_of)
 def _shape_of(lowering, node):

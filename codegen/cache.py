@@ -96,7 +96,7 @@ def folder() -> Path | None:
             Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "gradscribe"
         base.mkdir(mode=0o700, parents=True, exist_ok=True)
         about = base.lstat()
-    except (OSError, RuntimeError):     # there is no home, or it cannot be written
+    except (OSError, RuntimeError):     # there is no home folder, or it is not writable
         return None
     if not stat.S_ISDIR(about.st_mode):
         return None

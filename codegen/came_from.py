@@ -46,7 +46,7 @@ def origins_in(node: Any) -> Iterator[Origin]:
 
 
 def applies(node: Any) -> Iterator[Apply]:
-    """The operations in a value."""
+    """The operations in a value, including itself."""
     if isinstance(node, Apply):
         yield node
         for a in node.args:

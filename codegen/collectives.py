@@ -107,7 +107,7 @@ def reductions(lowering: "Lowering", group: list[Let]) -> None:
 
 
 def lengths(lowering, function, operand, fact, axes, options):
-    """The axes of a result."""
+    """The axes of a collective's result."""
     if function not in MOVING:
         return operand.dims
     own, many = list(operand.dims), axes.sizes[0]

@@ -69,7 +69,7 @@ MARK = "__note__"
 
 
 class Emitted:
-    """The text of one or more functions, and what they need around them."""
+    """The text of one or more functions, and the globals that they read."""
     known: dict                         # {a text, or the function that is emitted: its name}
 
     def __init__(self, label):
@@ -143,7 +143,7 @@ def emit(function: Function, label: str | None = None, captured: dict | None = N
 
 
 def _called(function, found):
-    """A function and all that it calls."""
+    """The functions that a function calls, directly or not, and itself."""
     if function not in found:
         found[function] = True
         for callee in callees_of(function):
@@ -188,7 +188,7 @@ def _functions(function, label, out, names, captured):
     own, texts = function.notes.get("text"), out.known
     texts.pop(function, None)
     if own is not None and label not in out.namespace and label not in texts.values():
-        return _as_it_stands(function, own, label, out, names)
+        return _in_users_text(function, own, label, out, names)
     writer = _Writer(function, names, captured, out)
     text, lines = writer.text("\0")
     if text in texts:
@@ -204,7 +204,7 @@ def _functions(function, label, out, names, captured):
     return name
 
 
-def _as_it_stands(function, text, label, out, names):
+def _in_users_text(function, text, label, out, names):
     """Emits a function of the user's in the user's own text."""
     out.known[text] = names[function] = label
     out.texts.append(text)
@@ -911,7 +911,7 @@ def without(body, left_out):
 
 
 def _elements(source):
-    """How many elements a container has, or a slice of one, or a container in it; None of anything else."""
+    """The number of elements of a container, a slice of one or a container inside one; None for any other value."""
     def held(node):
         if isinstance(node, Var):
             return node.fact
@@ -942,7 +942,7 @@ def _covers(source, count):
 
 
 def _ends_with_shortest(sources, count):
-    """Whether zip of sources that are no shorter than a loop ends where the loop does."""
+    """Whether zip of sources, none of them shorter than the loop, ends with the loop."""
     lengths = count.args if is_application(count, min) else (count,)
     return all(any(_covers(s, n) for s in sources) for n in lengths)
 

@@ -226,7 +226,7 @@ def spans(array, length):
 
 
 class Exits:
-    """The part of the writer that prints such loops."""
+    """The part of emit.py's writer that prints loops that are left early."""
 
     def step_While(self, step):
         found = exit_of(step, self.counts, self.lengths, self.naming.names)
@@ -253,7 +253,7 @@ class Exits:
         return self.counts.get(found.counter.inner, 0) > 2 + len(found.items)
 
     def left_pass(self, found, carries, start):
-        """The statements of a pass."""
+        """The statements of a pass of a loop that is left early; `start` sets its items."""
         wanted = [c for c in carries if self.counts.get(c.outer, 0) and c is not found.flag]
         self.leaving.append((found, wanted))
         body = [*self.block(found.first), *start, *self.until(found.body, found.flag.next, [])]
@@ -264,7 +264,7 @@ class Exits:
         return self.copies([(c.inner, c.next, (id(c), "next") in self.naming.copied_in) for c in carries])
 
     def until(self, block, value, pending):
-        """A block whose last branch may leave the loop; `pending` are the copies of the branches around."""
+        """A block whose last branch may leave the loop; `pending`: the copies of the enclosing branches."""
         *front, branch = block
         join = next(j for j in branch.joins if j.var is value)
         out, arms = self.block(front), []

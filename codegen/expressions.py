@@ -92,6 +92,8 @@ def listed(node):
 
 
 class Expressions:
+    """The part of emit.py's writer that prints expressions."""
+
     def expression(self, node):
         if isinstance(node, Var):
             return name(self.naming[node])

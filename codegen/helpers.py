@@ -31,7 +31,7 @@ _made: dict[str, tuple] = {}            # {registered symbol: (name, types, Numb
 
 def helpers() -> dict[str, Any]:
     """The runtime's functions as compiled code calls them, by name; they call each other in this form too."""
-    if not _callable:                   # filled at once: Ctrl-C may come between any two steps
+    if not _callable:                   # filled last, in one step: Ctrl-C may come at any time
         made = {name: through_symbol(function) if hasattr(function, "whole") else dispatcher(name)
                 for name, function in HELPERS.items()}
         _space.update({n: v for module in RUNTIME for n, v in vars(module).items()})

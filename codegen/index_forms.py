@@ -169,7 +169,7 @@ def view(lowering, x, parts, fact=None):
 
 
 def gathered(lowering, x, parts):
-    """x[parts] with arrays of integers among the parts: a lazy array."""
+    """The lazy array x[parts] with arrays of integers among the parts."""
     if any(p.kind == "slice" and not p.full for p in parts):
         x = x if x.name else lowering.array(x)
         kept = [p if p.kind == "slice" else Part("slice", Slice(None, None, None)) for p in parts if p.kind != "none"]

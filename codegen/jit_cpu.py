@@ -73,7 +73,7 @@ class Compiled:
 
     @property
     def can_be_launched(self) -> bool:
-        """Whether `launcher` takes it."""
+        """Whether it can run on several threads by `launcher`."""
         return can_launch(self)
 
     def launcher(self, name: str, size: int, plain: Callable) -> Launcher:
@@ -100,7 +100,7 @@ class Compiled:
             what, type) else next(out) for kind, what in self.results])
 
     def fitted(self, *leaves):
-        """A call with arguments that are not contiguous, not writable, or of another dtype."""
+        """Calls it with arguments that are not contiguous, not writable, or of another dtype."""
         return self.function(*self.taken(leaves))
 
     def taken(self, leaves):
@@ -109,7 +109,7 @@ class Compiled:
 
 
 def _fitted(value, kind):
-    """An argument as the compiled function takes it."""
+    """An argument, converted to the scalar or the contiguous, writable array that the compiled function takes."""
     dtype, rank = kind
     if dtype == "generator":
         return value
@@ -203,7 +203,7 @@ def in_loops(function: Function, captured: dict, change: Callable[[Lowering], An
     lowering = Lowering(made, naming, {*naming.names.values(), *taken, *(p.name for p in made.params)})
     lowering.for_threads = for_threads
     lowering.run()
-    if function.label in taken | {"np", "math", "prange", "Unsaid"}:        # it calls another by this name
+    if function.label in taken | {"np", "math", "prange", "Unsaid"}:        # the name of something that it calls
         function.label += "_"
     names = [p.name for p in lowering.inputs] + [v.hint for v, _ in outside] + [n for n, _ in lowering.lifted]
     extra = [value for _, value in outside] + [value for _, value in lowering.lifted]

@@ -86,7 +86,7 @@ class Launcher:
 
 
 class Lane:
-    """Memory and groups for one call of a program at a time."""
+    """Memory and groups for one call at a time; concurrent calls use different lanes."""
 
     def __init__(self, launcher):
         self.launcher, size = launcher, launcher.size
@@ -216,7 +216,7 @@ def rest(worker, mail):
 
 
 def team_of(size):
-    """The memory that a team shares."""
+    """New memory that the members of a team share."""
     words = lines(MEMBERS + size)
     rows, place = words.reshape(-1, WORDS), words.ctypes.data
     words[SIZE], rows[CALLER, LOCK] = size, lock()
@@ -226,7 +226,7 @@ def team_of(size):
 
 
 def cores():
-    """How many threads of this process can run at a time."""
+    """The number of threads of this process that can run at a time."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 

@@ -14,7 +14,7 @@ from gradscribe.codegen.lowered import ONE, Core, Dim, Lazy, is_none, lazily, pr
 from gradscribe.codegen.product_forms import grouped
 from gradscribe.codegen.shape_forms import inserted, permuted
 
-# --- order ------------------------------------------------------------------------------------------------------------
+# --- sorting ----------------------------------------------------------------------------------------------------------
 
 def lines(lowering: Core, x: Lazy, axis: int) -> tuple[Lazy, Callable[..., Lazy]]:
     """(x as a matrix of its lines along one axis, the function that moves a result's lines back to that axis)."""

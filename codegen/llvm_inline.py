@@ -92,7 +92,7 @@ CALLED = {f"{word}_{name}_" for word in ("apart", "shared") for name in ELEMENTA
 
 @functools.cache
 def straight() -> dict[str, Any]:
-    """The functions for Numba, by name."""
+    """The functions of STRAIGHT as Numba intrinsics, by name."""
     return {name: _for_numba(name, *about) for name, about in STRAIGHT.items()}
 
 
@@ -169,7 +169,7 @@ def widest(function):
 
 
 class Writer:
-    """Writes the instructions of calls."""
+    """Writes the instructions of a call by evaluating the function's syntax tree."""
 
     def __init__(self, context, builder):
         self.context, self.builder = context, builder
@@ -206,7 +206,7 @@ class Writer:
                 names[target.id] = value
 
     def value(self, node, names, space):
-        """A Typed, a Python number, or a tuple of them."""
+        """The value of an expression: a Typed, a Python object, or a tuple of them."""
         def of(inner):
             return self.value(inner, names, space)
 

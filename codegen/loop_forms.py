@@ -17,7 +17,7 @@ class Loops(Core):
     """The lowering of statements that hold blocks; `block` and simple statements are in lowering.py."""
 
     def empty_list(self, fact):
-        """An empty list whose element type is certain."""
+        """An empty list with a definite element type."""
         if not isinstance(fact, Stack) or not isinstance(fact.element, (Array, Stack)):
             self.refuse("a list of containers has no Numba form")
         return quoted("[{} for _ in range(0)]", self.nothing(fact.element))

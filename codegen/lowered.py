@@ -185,7 +185,7 @@ class Core:
         return known[0]
 
     def stand_in(self, node):
-        """An operand with a variable in the place of each expression."""
+        """An operand with a variable in place of each expression."""
         return types.stand_in(node, self.fact)
 
     # lengths
@@ -361,7 +361,7 @@ class Core:
         return made
 
     def forms(self, node):
-        """What the form of a function gives: a Lazy or a list of them."""
+        """The result of a function's form: a Lazy or a list of them."""
         around, self.origin = self.origin, node.origin or self.origin
         made = self.form_of(node)
         self.origin = around
@@ -417,7 +417,7 @@ class Core:
         return self.entries(entrywise, args, self.fact(node).dtype, node.function)
 
     def entries(self, entrywise, args, out, function=None):
-        """A scalar function on each entry of arrays that broadcast."""
+        """The lazy result of a scalar function on each entry of arrays that broadcast."""
         for dtype in [out, *(a.dtype for a in args if a)]:
             if not compiles(dtype):
                 self.refuse(f"Numba has no {np.dtype(dtype)}")
@@ -450,7 +450,7 @@ class Core:
         return Lazy([], lazy.dtype, self.result("t", "{}", lazy.cast([], lazy.dtype)), 0)
 
     def scalar(self, node, dtype=None) -> loops.Expr:
-        """A scalar operand."""
+        """The expression of a scalar operand, in a dtype."""
         lazy = self.lazy(node)
         if lazy.rank:
             if any(d.kind != "one" for d in lazy.dims):
@@ -489,7 +489,7 @@ class Core:
     # arguments
 
     def bound(self, node):
-        """The arguments of a call by name: operands."""
+        """{parameter: operand} of a call, with defaults."""
         signature = RULES[node.function].signature
         bound = signature.bind(*node.args, **dict(node.kwargs))
         return {
@@ -498,7 +498,7 @@ class Core:
         }
 
     def static(self, node, what="an argument"):
-        """A value known when compiling."""
+        """The value of an operand that must be known when compiling."""
         if isinstance(node, Const):
             return node.value
         if isinstance(node, Pack):

@@ -51,7 +51,7 @@ def is_simple(e):
 
 
 def literal(value: Any, dtype: DTypeLike) -> Expr:
-    """A number with its dtype."""
+    """The expression of a number in a dtype."""
     dtype = np.dtype(dtype)
     if dtype.kind == "b":
         return Const(bool(value))
@@ -89,7 +89,7 @@ def cast(operand: Operand, dtype: DTypeLike) -> Expr:
         return quoted("np.complex64(complex({}, 0.0))", cast(operand, np.float64))
     if operand.exact.kind == "b":       # a select, not a conversion: eight times faster in a loop
         return quoted("{} if {} else {}", literal(1, dtype), operand.node, literal(0, dtype))
-    # Numba's float of a float32 is a float32, its int of an int32 an int32
+    # in Numba, float() of a float32 is a float32, and int() of an int32 an int32
     own = operand.exact
     short = own == np.float32 or dtype == np.int64 and (own.kind == "u" or own.kind == "i" and own.itemsize < 8)
     name = None if short else _PLAIN_NAMES.get(dtype)
@@ -240,7 +240,7 @@ def _power(args, out, otherwise=_any_power):
             return quoted("{} / {}", literal(1, out), made)
         if out.kind == "f":
             made = quoted("{} ** {}", made, abs(n))
-            made = made if n >= 0 else quoted("{} / {}", literal(1, out), made)         # Numba's raises at 0
+            made = made if n >= 0 else quoted("{} / {}", literal(1, out), made)         # Numba's own raises at 0
             return made if out == np.float64 else of_dtype(made, out)
     if n is not None and n == 0.5 and out.kind == "f":
         return quoted("np.sqrt({})", cast(base, out))
@@ -453,7 +453,7 @@ def _complexness(args, out, real):
 # --- functions in runtime/compiled.py ---------------------------------------------------------------------------------
 
 def of_two(name, a, b, out):
-    """The larger, or the smaller, of two values."""
+    """The maximum or minimum of two values."""
     return Call("complex_" * (np.dtype(out).kind == "c") + name, (a, b))
 
 

@@ -12,11 +12,11 @@ from gradscribe.codegen.lowered import ONE, TURNED, Core, Dim, Lazy, lazily, sha
 from gradscribe.codegen.scalar_forms import literal
 from gradscribe.runtime.broadcasting import broadcast_like, unbroadcast
 
-# --- axes in another order --------------------------------------------------------------------------------------------
+# --- permuting, inserting and dropping axes ---------------------------------------------------------------------------
 
 
 def permuted(x: Lazy, order: Sequence[int]) -> Lazy:
-    """Axis k of the result is axis order[k] of x."""
+    """x with its axes permuted: axis k of the result is axis order[k] of x."""
     order = list(order)
     if order == list(range(x.rank)):
         return x
@@ -77,7 +77,7 @@ def _matrix_transpose(lowering, node):
 
 
 def inserted(x: Lazy, axes: Collection[int]) -> Lazy:
-    """Unit axes at these places of the result."""
+    """x with unit axes at these positions of the result."""
     rest = iter(x.dims)
     dims = [ONE if k in axes else next(rest) for k in range(x.rank + len(axes))]
     return Lazy(dims, x.dtype, lambda index: x.read([i for k, i in enumerate(index) if k not in axes]), x.cost)
@@ -122,7 +122,7 @@ def _atleast(lowering, node, rank):
     return inserted(x, places)
 
 
-# --- other shapes -----------------------------------------------------------------------------------------------------
+# --- reshaping and broadcasting ---------------------------------------------------------------------------------------
 
 def columns_first(lowering, b):
     """Whether entries are taken in column-major order, the first axis fastest."""

@@ -84,14 +84,14 @@ def copy(source, goal, count):
     """Copies `count` bytes."""
 
 
-# --- in LLVM's terms --------------------------------------------------------------------------------------------------
+# --- LLVM instructions of the stubs -----------------------------------------------------------------------------------
 
 WRITERS: dict[Any, Any] = {}            # {stub: function of a builder and 64-bit words that writes its instructions}
 
 
 @functools.cache
 def intrinsics() -> dict[str, Any]:
-    """The functions above for Numba, by name."""
+    """The Numba intrinsics of the stubs above, by name."""
     return {stub.__name__: _intrinsic(stub, write) for stub, write in WRITERS.items()}
 
 

@@ -13,7 +13,7 @@ from gradscribe.codegen.scalar_forms import FORMS, Operand, cast, in_loops
 from gradscribe.codegen.shape_forms import dropped
 from gradscribe.runtime import parameters
 
-# --- entry by entry ---------------------------------------------------------------------------------------------------
+# --- elementwise ------------------------------------------------------------------------------------------------------
 
 def called(name, args):
     """(call of SciPy's function for these operands, dtype of its result), or None if it has no such variant."""

@@ -32,7 +32,7 @@ _LATER = "from __future__ import annotations"
 
 
 class Module:
-    """Imports and definitions that give names to values; `add` each name, then take `text`.
+    """Imports and definitions that bind names to values; `add` each name, then call `text`.
 
     home: the module of the function that was transformed; objects of its package are written out even if the package
     is installed.  to_read: the text is for reading only; objects that cannot be written out are imported or named in a
@@ -231,7 +231,7 @@ class Module:
         return f"{self.known(kind)}({', '.join(f'{k}={self.written(getattr(value, k), name)}' for k in names)})"
 
     def known(self, value):
-        """The name of a class or a function, which is imported if need be."""
+        """The name of a class or a function, which is added if need be."""
         if getattr(builtins, value.__qualname__, None) is value:
             return value.__qualname__
         name = next((n for n, v in self.values.items() if v is value), value.__qualname__.rpartition(".")[2])

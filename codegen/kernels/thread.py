@@ -32,7 +32,7 @@ ALONE = "An array that threads set belongs to them by an axis: index it with cud
 
 
 class Thread(NamedTuple):
-    """A kernel, thread by thread.
+    """A kernel as the work of one thread.
 
     label: the kernel's name; function: of one thread; places: its parameters before the kernel's, in order; names: the
     kernel's parameters; head: the kernel's first statements, which compute the thread's position; loops: the heads of

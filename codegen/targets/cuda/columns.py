@@ -122,7 +122,7 @@ class Columns:
         return isinstance(s, Store) and s.op is not None and s.entry.array.id in self.added
 
     def found_sums(self, fresh):
-        """The sums of the loop."""
+        """The sums of the loop over rows, each as a Sum."""
         types = self.placement.types
         found = {Name(n): Sum(Name(n), n, fresh(f"{n}_parts"), types[n].dtype) for n in sorted(self.numbers)}
         for s in statements([self.inner]):

@@ -613,7 +613,7 @@ class Writer:
             self.moves += [line] if line not in self.moves else []
 
     def columns_of(self, loop, columns, what, device, out):
-        """The two kernels of a nest that has sums into columns."""
+        """Launches the two kernels of a nest with column sums."""
         count, length = map(self.on_host.expression, (columns.count(), columns.length()))
         for s in columns.sums:
             shape = Items((call("column_blocks", count, length), count))
@@ -649,7 +649,7 @@ def begun(waiting):
 
 
 def arrays_set(block: list) -> set:
-    """Arrays of which entries are set."""
+    """The arrays whose entries statements set."""
     return {e.array.id for s in statements(block) for e in stored_by(s) if isinstance(e.array, Name)}
 
 

@@ -125,6 +125,8 @@ def wide_loops(loop: For, last: bool) -> list:
 
 
 class Joined(Fusion):
+    """Loop fusion that keeps passes independent."""
+
     def __init__(self, function):
         super().__init__(function)
         self.order, self.free = free_loops(function)

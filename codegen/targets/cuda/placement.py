@@ -100,7 +100,7 @@ class Placement:
     # kinds of statements
 
     def of(self, s: Statement) -> str:
-        """'kernel', 'host' or 'serial'."""
+        """Where a statement runs: 'kernel', 'host' or 'serial'."""
         if isinstance(s, For) and self.nest(s) is not None and not is_short(s):
             return "kernel"
         if isinstance(s, (For, While)):

@@ -103,6 +103,8 @@ def in_parallel(function: Function, private: Iterable[str] = ()) -> None:
 
 
 class Scans:
+    """The rewriting of one function."""
+
     def __init__(self, function, private):
         self.function, self.types, self.placement = function, function.types, Placement(function, private)
         self.taken = all_names(function)

@@ -92,6 +92,8 @@ def in_one_order(function: Function, private: Iterable[str] = ()) -> None:
 
 
 class Segments:
+    """The rewriting of one function."""
+
     def __init__(self, function, private):
         self.function, self.types, self.placement = function, function.types, Placement(function, private)
         self.fresh = functools.partial(unused, taken=all_names(function))

@@ -107,7 +107,7 @@ class Stacks:
         function.block[:0] = [Let(t, Const(0)) for t in self.top.values() if t not in ends]
 
     def check(self, every):
-        """Lists are stacks, and nothing else is done with them."""
+        """Checks that lists are only used as stacks."""
         for s in every:
             found = called(s, "append") or called(s, "pop")
             if called(s, "append") is not None and (getattr(found.args[0], "id", None) in self.of) != (
@@ -119,7 +119,7 @@ class Stacks:
                 raise NoKernel(f"the list {name} is more than a stack")
 
     def used(self, e):
-        """The lists in an expression whose lengths are not all that is asked for."""
+        """The lists that an expression uses for more than their lengths."""
         if isinstance(e, Call) and e.function == "len":
             return set()
         return {e.id} & self.of.keys() if isinstance(e, Name) else set().union(*map(self.used, children(e)))
