@@ -76,7 +76,7 @@ def reduce(lowering: Core, x: Lazy, axes: Collection[int], keepdims: bool, kind:
         return Lazy(x.dims, dtype, lambda index: x.cast(index, dtype), x.cost)
     if start is None:
         if dtype.kind == "c":
-            lowering.refuse("the largest of complex numbers has no Numba form")
+            lowering.refuse("the maximum of complex numbers has no Numba form")
         filled(lowering, [x.dims[k] for k in axes], "zero-size array to reduction operation which has no identity")
     kept = [k for k in range(x.rank) if k not in axes]
     result = [ONE if k in axes else x.dims[k] for k in range(x.rank)] if keepdims else [x.dims[k] for k in kept]

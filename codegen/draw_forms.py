@@ -78,7 +78,7 @@ def draw_statement(lowering: "Lowering", step: Let) -> None:
 def stream_statement(lowering, function, value, target):
     """rng = np.random.default_rng(seed); a bit generator is made together with the one generator that uses it."""
     if lowering.for_threads:
-        refuse(lowering, "a device makes no generators of random numbers",
+        refuse(lowering, "a device cannot create random generators",
                "Draw outside and pass the numbers as an argument, or use gs.random.")
     given = [*value.args, *(a for _, a in value.kwargs)]
     if target.fact.cls in BITS and len(given) == 1 and _is_count(lowering.fact(given[0])):

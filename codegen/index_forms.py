@@ -61,7 +61,7 @@ def index_part(lowering, p):
     x = lowering.lazy(p)
     if x.exact.kind == "b":
         if not x.rank:
-            lowering.refuse("an index that is a truth value has no Numba form")
+            lowering.refuse("an index that is a single boolean has no Numba form")
         return [Part("array", line) for line in places(lowering, x)]
     return [Part("array", x if x.cost <= 1 else lowering.array(x)) if x.rank else Part("int", p)]
 

@@ -136,7 +136,7 @@ def compile_function(function: Function, captured: dict | None = None, fast_math
             kinds.append(("generator", 0))
             continue
         if not isinstance(p, Array) or not compiles(p.dtype):
-            raise RuleError(f"{name} is {spell(p)}, which Numba does not hold", place_of(function.about, name),
+            raise RuleError(f"{name} is {spell(p)}, which Numba does not support", place_of(function.about, name),
                             UNCOMPILED)
         kinds.append((np.dtype(p.dtype), p.rank))
     flags = FAST if fast_math else frozenset()
@@ -183,7 +183,7 @@ def in_loops(function: Function, captured: dict, change: Callable[[Lowering], An
     """
     for p in function.params:
         if isinstance(p.value, Var) and isinstance(p.value.fact, Array) and not compiles(p.value.fact.dtype):
-            raise RuleError(f"{p.name} is {spell(p.value.fact)}, which Numba does not hold",
+            raise RuleError(f"{p.name} is {spell(p.value.fact)}, which Numba does not support",
                             place_of(function.about, p.name), UNCOMPILED)
     outside = list({id(v): (v, value) for v, value in captured.values()}.values())
     known = set()
@@ -211,7 +211,7 @@ def in_loops(function: Function, captured: dict, change: Callable[[Lowering], An
         change(lowering)
     deep = too_deep(lowering.body)
     if deep is not None:
-        raise RuleError(f"more than {LEVELS} branches and loops inside one another", deep.origin,
+        raise RuleError(f"more than {LEVELS} nested branches and loops", deep.origin,
                         "Write a loop over a table, or np.select.")
     given = [(p.name, p.value.fact) for p in lowering.inputs]
     given += zip(names[len(lowering.inputs):], map(describe, extra))

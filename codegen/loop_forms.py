@@ -70,7 +70,7 @@ class Loops(Core):
             return self.naming[value]
         if not isinstance(fact, Array):
             return ZERO if isinstance(value, Const) else self.refuse(
-                "what a loop or a branch sets here is no number and no array, and has no Numba form")
+                "a value that a loop or a branch sets here is no number and no array, so it has no Numba form")
         if not fact.dims:
             return self.scalar(value, fact.dtype)
         lazy = self.lazy(value)

@@ -383,7 +383,7 @@ class Core:
     def lazy_var(self, var):
         fact = var.fact
         if var not in self.naming.names:
-            self.refuse(f"{var.hint} is {spell(fact)}, which Numba does not hold")
+            self.refuse(f"{var.hint} is {spell(fact)}, which Numba does not support")
         name = self.naming[var]
         if not isinstance(fact, Array):
             self.refuse(f"{var.hint} is {spell(fact)}: no Numba form")

@@ -179,7 +179,7 @@ class Lowering(Loops):
     def step_Let(self, step):
         self.start = len(self.body)
         if step.origin is not None and step.origin.raised():
-            self.refuse("np.errstate that makes an error raise has no Numba form")
+            self.refuse("np.errstate that raises an error has no Numba form")
         value = step.value
         function = value.function if isinstance(value, Apply) else None
         try:
@@ -209,7 +209,7 @@ class Lowering(Loops):
             self.set(self.naming[target], self.naming[value] if isinstance(value, Var) else self.no_form(function))
             return
         if not isinstance(target.fact, Array):
-            self.refuse(f"{target.hint}, which is made when running and is no array, has no Numba form")
+            self.refuse(f"{target.hint}, which is no array and is not known when compiling, has no Numba form")
         if function is not None and not target.fact.dims:
             key = self.length_key(value) if target.fact.length is not None else None
             if key is not None and key[0] is not None:

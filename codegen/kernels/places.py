@@ -71,7 +71,7 @@ class Places(gast.NodeTransformer):
 
     def refuse(self, node, text):
         raise LanguageError(
-            f"cuda.{text} has no adjoint: threads are taken one by one", self.reader.place(node),
+            f"cuda.{text} has no adjoint: each thread is differentiated by itself", self.reader.place(node),
             "Let each thread work alone, with cuda.atomic.add where several add to one entry; sums over blocks are\n"
             "for gs.jit(f, target=\"cuda\").")
 

@@ -27,8 +27,8 @@ from gradscribe.codegen.kernels.places import AXES, Goes, Places, Returns
 from gradscribe.codegen.loops.form import Let
 
 SAME_FOR_ALL = ("width", "count", "step")
-ALONE = "An array that threads set belongs to them by an axis: index it with cuda.grid(1), or with the variable of a " \
-    "loop from\nthere by cuda.gridsize(1). What several threads add to is for cuda.atomic.add."
+ALONE = "Each thread must set entries of its own: index an axis with cuda.grid(1), or with the variable of a loop " \
+    "from\nthere in steps of cuda.gridsize(1). Use cuda.atomic.add where several threads add to one entry."
 
 
 class Thread(NamedTuple):
@@ -164,7 +164,7 @@ class Reader:
             self.prove(name, found)
         for n in nodes:
             if isinstance(n, gast.Assign) and getattr(n.value, "id", None) in written:
-                raise LanguageError(f"{n.value.id}, which is written, gets another name here", self.place(n),
+                raise LanguageError(f"{n.value.id}, which is written, gets an alias here", self.place(n),
                                     "Write into the parameter itself.")
         return written
 
@@ -178,7 +178,7 @@ class Reader:
             used, own = self.used.get(axis, set()) - set(SAME_FOR_ALL), {t for t, a in covered if a == axis}
             if used and "grid" not in own and not {"thread", "block"} <= own and used != own:
                 others = [n for n, i in zip(accesses, indices) if not any(map(self.indices.belongs, i))] or accesses
-                raise RuleError(f"several threads may have to do with an entry of {name}", self.place(others[0]), ALONE)
+                raise RuleError(f"several threads may access one entry of {name}", self.place(others[0]), ALONE)
 
     def place_of(self, name):
         """The positions that a name distinguishes (Indices.belongs)."""

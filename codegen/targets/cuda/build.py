@@ -59,14 +59,14 @@ def explained(error, origins):
         wanted = f"{str(error) or 'the device has no memory left'}; the largest arrays of the call until then: " + \
             ", ".join(f"{n}, {held[n] / 1e6:.1f} MB" for n in largest)
         return OutOfMemory(wanted, origins[line - 1] if line <= len(origins) else None,
-                           "Arrays named ..._saved are kept for the way back: gs.checkpoint of what fills them makes "
-                           "them again instead.")
+                           "Arrays named ..._saved are kept for the backward pass: gs.checkpoint of the code that "
+                           "fills them has it run again instead.")
     message = re.sub(r"\x1b\[[\d;]*m", "", str(error)).strip()
     if type(error).__name__ in OF_DRIVER:
         line = line_of(error)
         return LaunchError(f"the device stopped: {message.splitlines()[0]}", None if line is None or line > len(
-            origins) else origins[line - 1], "Kernels run behind the host, so that it may be one above this line: "
-            "CUDA_LAUNCH_BLOCKING=1 has the host wait for each. With check_bounds=False, leave that out.")
+            origins) else origins[line - 1], "Kernels run asynchronously, so an earlier one may have failed: "
+            "CUDA_LAUNCH_BLOCKING=1 has the host wait for each. If you set check_bounds=False, leave that out.")
     place = re.search(r'File "<gradscribe\.cuda\.\w+>", line (\d+)', message)
     if place is None or "umba" not in type(error).__module__:
         return None
@@ -161,7 +161,8 @@ def compile_function(function: Any, captured: dict | None = None, options: tuple
     kinds = []
     for name, p in [*given, *extra_facts(extra)]:
         if not isinstance(p, Array) or not compiles(p.dtype) and p.dtype != HALF:
-            raise RuleError(f"{name} is {spell(p)}, which the device does not hold", place_of(about, name), UNCOMPILED)
+            raise RuleError(f"{name} is {spell(p)}, which the device does not support", place_of(about, name),
+                            UNCOMPILED)
         kinds.append((SINGLE if p.dtype == HALF and not p.dims else np.dtype(p.dtype), p.rank))
     results, short = lowering.results, np.dtype(type_of_bfloat16()) if options.bfloat16 else HALF
     if widened.some:

@@ -73,7 +73,7 @@ from gradscribe.codegen.targets.cuda.placement import Placement
 from gradscribe.codegen.targets.cuda.scans import of_line
 from gradscribe.codegen.targets.cuda.threads import places_of, product
 
-BELOW = "Let the loop that adds set no array that it reads: what is added is counted first, by the same loop."
+BELOW = "The loop must not set arrays that it reads: it first runs once to count the additions."
 NUMBER = Type("int64", 0)
 
 
@@ -222,5 +222,5 @@ def sums(block: list, loops: list, counted: bool, sets: set, atomic: set):
 
 
 def without_order(s: Store) -> TransformError:
-    return TransformError(f"what is added to {cast(Name, s.entry.array).id} has no order that stays the same: how "
-                          "often a pass adds is not known before the loop", s.origin, BELOW)
+    return TransformError(f"the additions to {cast(Name, s.entry.array).id} have no fixed order: the number of "
+                          "additions in a pass is not known before the loop", s.origin, BELOW)
