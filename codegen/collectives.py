@@ -41,7 +41,7 @@ def collective_statement(lowering: "Lowering", step: Let) -> None:
     groups.site_of(value.function.__name__, axes, options)
     dtype = np.dtype(fact.dtype)
     operand: Any = lowering.lazy(value.args[0]) if len(value.args) > 1 else None
-    given = ZERO if operand is None else handed(lowering, operand, dtype)
+    given = ZERO if operand is None else argument_of(lowering, operand, dtype)
     name = lowering.fresh(value.function.__name__)
     if value.function in ENDS:
         lowering.say("{} = collected_done({}, {})", name, given, Const(what))
@@ -60,7 +60,7 @@ def made_number(lowering, name, dtype):
     return Lazy([], dtype, name, 0)
 
 
-def handed(lowering, operand, dtype):
+def argument_of(lowering, operand, dtype):
     """The argument of a call for an operand: an array, or a scalar."""
     return lowering.array(operand, dtype).name if operand.rank else lowering.atom(operand.cast([], dtype), "given")
 
@@ -99,7 +99,7 @@ def reductions(lowering: "Lowering", group: list[Let]) -> None:
     for step in group:
         dtype, operand = np.dtype(step.targets[0].fact.dtype), lowering.lazy(step.value.args[0])
         ready.append((lowering.fresh(value.function.__name__), operand.dims, dtype))
-        given.append(handed(lowering, operand, dtype))
+        given.append(argument_of(lowering, operand, dtype))
     lowering.set([name for name, _, _ in ready], quoted("collected_all({}, {})", given, Const(what)))
     for step, (name, dims, dtype) in zip(group, ready):
         made = lowering.made(name, dims, dtype) if dims else made_number(lowering, name, dtype)

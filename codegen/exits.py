@@ -93,7 +93,7 @@ def branch_of(block, value):
 
 def exit_of(loop, counts, lengths, names):
     """The Exit of a while loop, or None; counts: how often each variable is read; lengths: {variable: passes}."""
-    asked, rest = asked_first(loop, counts)
+    asked, rest = split_test(loop, counts)
     if negated(asked) is None:
         return None
     flag = next((c for c in loop.carries if c.inner is negated(asked)), None)
@@ -116,7 +116,7 @@ def exit_of(loop, counts, lengths, names):
     return out
 
 
-def asked_first(loop, counts):
+def split_test(loop, counts):
     """The test of a while loop as (first condition, condition evaluated if that holds); (None, None) if it is other."""
     test = loop.test
     if not loop.head:

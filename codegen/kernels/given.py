@@ -87,7 +87,7 @@ class OfKernel(Vjp):
             if is_read(primals[name], function.body):
                 raise NoKernel(f"it writes into {name}, and the adjoint needs what was there before",
                                f"Write to another array than the one that is read, so that {name} stays as it was.")
-        made, items = Makers(function), []
+        made, items = Definitions(function), []
         env: dict = {}
         begun = []
         for name, item in zip(self.wanted_places, function.result.items, strict=True):
@@ -97,7 +97,7 @@ class OfKernel(Vjp):
                 continue
             given = Var(f"d{name}", primal.fact, ADJOINT)
             own = self.outs.index(name) if name in self.outs else None
-            for leaf in made.beginnings(item, name, seed.value, own) if isinstance(item, Var) else ():
+            for leaf in made.initial_values(item, name, seed.value, own) if isinstance(item, Var) else ():
                 if env.setdefault(leaf, given) is not given:
                     raise NoKernel(f"the adjoint of {name} is that of {env[leaf].hint[1:]} as well")
             env |= {cast: env.get(source, source) for cast, source in reversed(made.casts.items())}
@@ -126,7 +126,7 @@ def gives_floats(function, count):
         return False
 
 
-class Makers:
+class Definitions:
     """The definitions of the values of a function."""
 
     def __init__(self, function):
@@ -139,7 +139,7 @@ class Makers:
             for j in getattr(step, "joins", ()):
                 self.several[j.var] = (j.then, j.orelse)
 
-    def beginnings(self, item, name, seed, own):
+    def initial_values(self, item, name, seed, own):
         """The values of an adjoint before the first write: zeros, or entry `own` of the pullback's seed."""
         found, seen, waiting = [], set(), [item]
         while waiting:

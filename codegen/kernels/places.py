@@ -131,7 +131,7 @@ class Canonical(gast.NodeTransformer):
         return made
 
 
-class Goes(gast.NodeTransformer):
+class ContinueToReturn(gast.NodeTransformer):
     """Replaces `continue` by `return`, where a function does one pass of a loop."""
 
     def visit_Continue(self, node):

@@ -23,7 +23,7 @@ from gradscribe.ast_transform.source.diagnose import LanguageError, RuleError
 from gradscribe.ast_transform.source.live import mark_live
 from gradscribe.ast_transform.source.read import from_tree, read, unwrap
 from gradscribe.codegen.kernels.indices import SAME, TOKENS, Indices, is_length, root
-from gradscribe.codegen.kernels.places import AXES, Goes, Places, Returns
+from gradscribe.codegen.kernels.places import AXES, ContinueToReturn, Places, Returns
 from gradscribe.codegen.loops.form import Let
 
 SAME_FOR_ALL = ("width", "count", "step")
@@ -203,7 +203,7 @@ class Reader:
                     not any(map(ends, last.body))):
                 return head, loops, body
             loops.append((last.target.id, last))
-            body = [*body[:-1], *map(Goes().visit, last.body)]
+            body = [*body[:-1], *map(ContinueToReturn().visit, last.body)]
 
     def head_only(self, node, head):
         known = {*set_by(head), *self.names, *TOKENS, "range", "len", "min", "max"}

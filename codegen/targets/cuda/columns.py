@@ -172,7 +172,7 @@ class Columns:
 
     # the second kernel
 
-    def together(self, device: ThreadCode, taken: set) -> list:
+    def sum_of_parts(self, device: ThreadCode, taken: set) -> list:
         """The statements of the second kernel, which sums the parts."""
         at, k = self.place(taken), free_name("k", taken)
         out = places_of(self.nest.loops, at) if len(self.nest.loops) > 1 else []

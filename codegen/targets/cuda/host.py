@@ -70,16 +70,16 @@ class HostCode:
         if isinstance(e, Attribute) and e.owner in (Name("np"), Name("math")):
             return e
         if isinstance(e, Call) and e.function in ASKED:
-            return Call(f"host.{e.function}", (self.there(e.args[0]), *map(self.expression, e.args[1:])))
+            return Call(f"host.{e.function}", (self.communicated(e.args[0]), *map(self.expression, e.args[1:])))
         made = rebuilt(e, self.expression)
         if self.placement.is_entry(e):
             return quoted("{}.item()", made)
         return self.call(made) if isinstance(e, Call) else made
 
-    def there(self, e):
+    def communicated(self, e):
         """An operand of a collective: a number that is held on the device is not read by the host."""
         if isinstance(e, Items):
-            return Items(tuple(map(self.there, e.items)))
+            return Items(tuple(map(self.communicated, e.items)))
         return Load(e, (ZERO,)) if isinstance(e, Name) and e.id in self.placement.held else \
             rebuilt(e, self.expression) if self.placement.is_entry(e) else self.expression(e)
 

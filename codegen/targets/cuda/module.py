@@ -406,13 +406,13 @@ class Writer:
             if kind == "kernel":
                 self.kernel(s, out)
             elif kind == "serial":
-                self.waiting.append(self.what(s))
+                self.waiting.append(self.as_waiting(s))
             else:
                 self.host(s, out)
         self.flush(out)
         return out
 
-    def what(self, s):
+    def as_waiting(self, s):
         """A statement as Waiting, with what it reads and writes."""
         return Waiting(s, set(names_in_order([s])) | Flow([s]).read, set_in([s]) | arrays_set([s]))
 
@@ -431,7 +431,7 @@ class Writer:
             return
         for n in sorted((names_of(s) | {*set_by(s)}) & self.private.keys()):
             raise NotPrivate(n)
-        self.before(self.what(s), out)
+        self.flush_before(self.as_waiting(s), out)
         if isinstance(s, Return):
             self.flush(out)
             if self.places:
@@ -458,7 +458,7 @@ class Writer:
 
     # threads
 
-    def before(self, what, out):
+    def flush_before(self, what, out):
         """Launches the waiting work before a statement that conflicts with it."""
         if any(self.clash(w, what) for w in self.waiting):
             self.flush(out)
@@ -547,10 +547,10 @@ class Writer:
         nest = self.placement.nest(loop)
         numbers = {n: op for n, op in nest.free.numbers.items() if op not in ("True", "False")}
         local = {n for n in set_in([loop]) - nest.free.numbers.keys() if not self.placement.rank(n)}
-        what, started = self.what(loop), {n for n, op in numbers.items() if op not in "+*"}
+        what, started = self.as_waiting(loop), {n for n, op in numbers.items() if op not in "+*"}
         what = what._replace(reads=(what.reads - local - numbers.keys()) | started,
                              writes=what.writes - local - numbers.keys())
-        self.before(what, out)
+        self.flush_before(what, out)
         device = self.code(self.held - local - numbers.keys(), nest.free.atomic)
         columns = Columns(nest, loop, self.placement, self.fresh)
         if columns.inner is not None:
@@ -620,7 +620,7 @@ class Writer:
             out.append(Let(s.parts, call("cp.empty", shape, node(np.dtype(s.dtype))), loop.origin))
         made = [s.parts for s in columns.sums]
         for grid, block in ((call("column_grid", count, length), columns.rows(device, self.names)),
-                            (call("grid", count), columns.together(device, self.names))):
+                            (call("grid", count), columns.sum_of_parts(device, self.names))):
             names = [n for n in names_in_order(block) if n in made or self.is_given(n, set_in(block))]
             last = {*made, *what.writes}
             given = dict.fromkeys([n for n in names if n not in last] + [n for n in names if n in last])

@@ -115,10 +115,10 @@ class Placement:
                 s, Unpack) and not is_row_of_names(s) or isinstance(s, Let) and (
                 self.calls_library(s.value) or list_call(s.value)):
             return "host"
-        return "serial" if not self.there.isdisjoint(numbers) or self.on_device(s.value) else "host"
+        return "serial" if not self.device_scalars.isdisjoint(numbers) or self.on_device(s.value) else "host"
 
     @property
-    def there(self):
+    def device_scalars(self):
         """Scalars whose value is on the device."""
         return self.held | self.brief
 
@@ -132,7 +132,7 @@ class Placement:
 
     def on_device(self, e: Expr) -> bool:
         """Whether a value depends on entries, or on scalars that do."""
-        return not self.there.isdisjoint(names_in(e)) or any(map(self.is_entry, walk(e)))
+        return not self.device_scalars.isdisjoint(names_in(e)) or any(map(self.is_entry, walk(e)))
 
     def calls_library(self, e: Expr) -> bool:
         """Whether a value contains a call that takes whole arrays."""
@@ -152,7 +152,8 @@ class Placement:
             e, Items) and any(map(self.is_whole, e.items))
 
     def sets_entries(self, s):
-        return any(isinstance(i, (Store, Update)) or not self.there.isdisjoint(set_by(i)) for i in statements([s]))
+        return any(isinstance(i, (Store, Update)) or not self.device_scalars.isdisjoint(set_by(i))
+                   for i in statements([s]))
 
     def is_wide(self, s):
         """Whether a statement contains something that one thread cannot or should not run."""

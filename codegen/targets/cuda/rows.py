@@ -90,7 +90,7 @@ class Rows:
         read: set = set()               # arrays read since the last barrier
         for s in self.nest.body:
             if s in self.inner and Effects(s.block).writes.keys() & read:
-                out.append(together())
+                out.append(barrier())
                 read = set()
             read |= arrays_read([s])
             if self.is_part(s):
@@ -100,7 +100,7 @@ class Rows:
             else:
                 out += device.block([s])
                 if isinstance(s, Store):
-                    out.append(together())
+                    out.append(barrier())
         at = loops[0].index
         if len(loops) > 1:
             at = free_name("place", taken)
@@ -121,7 +121,7 @@ class Rows:
         out += strided(loop.index, quoted("cuda.threadIdx.x"), device.expression(loop.range[0]),
                        quoted("cuda.blockDim.x"), device.block(loop.block), loop.origin)
         effects = Effects(loop.block)
-        return [*out, *after, *([together()] if effects.writes or not effects.known else [])]
+        return [*out, *after, *([barrier()] if effects.writes or not effects.known else [])]
 
     def of_block(self, name, op):
         """The reduction of a scalar over the threads of a block."""
@@ -143,7 +143,7 @@ class Rows:
         return bool(touched) and is_zero(touched[-1], name)
 
 
-def together() -> Do:
+def barrier() -> Do:
     """A barrier for the threads of a block."""
     return Do(quoted("cuda.syncthreads()"))
 
