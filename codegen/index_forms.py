@@ -31,7 +31,7 @@ class Part:
 
     @property
     def in_one_piece(self):
-        """Whether the selected entries of the axis are contiguous, that is, not a slice with a step."""
+        """Whether the part is a slice without a step, which selects contiguous entries of the axis."""
         step = self.value.step if self.kind == "slice" else self
         return step is None or isinstance(step, Const) and step.value is None
 

@@ -328,7 +328,7 @@ def pointer_of(dispatcher: Any) -> int:
 
 @functools.cache
 def spins() -> int:
-    """How many spins fit in the time that a thread spins."""
+    """The number of spins that take SPINNING seconds."""
     run, many, best = compiled("spin"), 2000, float("inf")
     for _ in range(5):
         start = time.perf_counter()

@@ -214,7 +214,7 @@ def _dot(by_rows):
 
 
 def _dot_into(by_rows, alpha, beta):
-    """What types out = alpha * product + beta * out, where out is neither factor."""
+    """The typing function of out = alpha * product + beta * out, where out is neither factor."""
     return lambda context, a, b, out: _multiplied(a, b, out, by_rows=by_rows, factors=(alpha, beta))
 
 
