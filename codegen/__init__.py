@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Typed trees to text, text to callables; knows nothing of derivatives."""
+"""Code generation: functions in normal form to Python text, compiled code or kernels; independent of derivatives."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Inserting, leaving out, choosing, repeating by counts; sets; bits: how Numba's loops do them."""
+"""Lowering to loops of inserting, deleting, choosing and sorting entries, of sets, and of bits."""
 import numpy as np
 
 from gradscribe.ast_transform.core.form import Const, Pack, Slice
@@ -17,13 +17,13 @@ WHOLE = np.dtype(np.int64)
 
 
 def along(lowering, b, label):
-    """The array and the axis, which is the only one of a flat array where none is given."""
+    """(array, axis) of a call; without an axis, the flattened array and its only axis."""
     x, axis = lowering.lazy(b[label]), lowering.static(b["axis"])
     x = flat(lowering, x) if axis is None else x
     return (lowering.array(x) if x.cost > 1 else x), (axis or 0) % x.rank
 
 
-# --- meeting and choosing ---------------------------------------------------------------------------------------------
+# --- broadcasting and choosing ----------------------------------------------------------------------------------------
 
 @lazily(np.broadcast_arrays)
 def _broadcast_arrays(lowering, node):
@@ -52,7 +52,7 @@ def _choose(lowering, node):
     return lowering.entries(chosen, [a, *choices], dtype)
 
 
-# --- leaving out, putting in ------------------------------------------------------------------------------------------
+# --- deleting and inserting -------------------------------------------------------------------------------------------
 
 @lazily(np.delete)
 def _delete(lowering, node):
@@ -124,11 +124,11 @@ def _resize(lowering, node):
     return Lazy(dims, row.dtype, read, 1)
 
 
-# --- order and sets ---------------------------------------------------------------------------------------------------
+# --- sorting and sets -------------------------------------------------------------------------------------------------
 
 @lazily(np.partition)
 def _partition(lowering, node):
-    """Sorted lines are partitioned at every place."""
+    """Sorts: sorted lines are partitioned at every place."""
     b = lowering.bound(node)
     x, axis = along(lowering, b, "a")
     matrix, back = lines(lowering, x, axis)
@@ -184,7 +184,7 @@ def _unique(lowering, node):
     return made[0] if len(made) == 1 else made
 
 
-# --- whole numbers ----------------------------------------------------------------------------------------------------
+# --- bits -------------------------------------------------------------------------------------------------------------
 
 @lazily(np.bitwise_count)
 def _bitwise_count(lowering, node):
@@ -193,7 +193,9 @@ def _bitwise_count(lowering, node):
 
 
 def _of_bits(lowering, b, dtype):
-    """Lines of a dtype, what puts a result's lines back, and whether the first bit is the highest."""
+    """(lines of a dtype, the function that moves a result's lines back to their axis, whether the first bit is the
+    highest).
+    """
     x, axis = along(lowering, b, "a")
     matrix, back = lines(lowering, x, axis)
     return lowering.array(matrix, np.dtype(dtype)), back, lowering.static(b["bitorder"]) == "big"
@@ -218,7 +220,7 @@ def _unpackbits(lowering, node):
     return back(name, np.dtype(np.uint8), lowering.computed(length))
 
 
-# --- places -----------------------------------------------------------------------------------------------------------
+# --- comparing shapes, indices ----------------------------------------------------------------------------------------
 
 @lazily(np.array_equiv)
 def _array_equiv(lowering, node):

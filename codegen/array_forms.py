@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reductions, scans, makers of arrays: how Numba's loops compute them."""
+"""Lowering to loops of reductions, scans, and functions that make or reshape arrays."""
 import builtins
 from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Any
@@ -32,7 +32,7 @@ def _less(sign):
 
 
 def each(template: str) -> Callable[..., Any]:
-    """The step of a reduction that puts into the place of a total what a template makes of it and a value."""
+    """The step of a reduction that sets the total to a template of the total and the next value."""
     return lambda lowering, total, value, v: lowering.set(total, quoted(template, total, value))
 
 
@@ -43,7 +43,7 @@ def _found(test, result):
     return step
 
 
-# floating-point numbers as whole numbers, the largest of which LLVM finds in a vectorised loop
+# floating-point numbers mapped to integers of the same order, whose largest LLVM finds in a vectorised loop
 RANKS = {("max", "float64"): "ranked", ("min", "float64"): "ranked_low", ("max", "float32"): "ranked32",
          ("min", "float32"): "ranked_low32"}
 UNRANKED = {"float64": "unranked", "float32": "unranked32"}
@@ -58,7 +58,7 @@ STEPS: dict[str, tuple[Any, Any]] = {
 
 
 def none_empty(lowering: Core, dims: Iterable[Dim], message: str) -> None:
-    """Raises where an axis has no entries, which is known when running only."""
+    """Makes the function raise if an axis has no entries; an axis of known positive length needs no check."""
     filled(lowering, [d for d in dims if d.key[0] is not None or d.length == ZERO], message)
 
 
@@ -76,7 +76,7 @@ def reduce(lowering: Core, x: Lazy, axes: Collection[int], keepdims: bool, kind:
         return Lazy(x.dims, dtype, lambda index: x.cast(index, dtype), x.cost)
     if start is None:
         if dtype.kind == "c":
-            lowering.refuse("the largest of complex numbers has no Numba form")
+            lowering.refuse("the maximum of complex numbers has no Numba form")
         filled(lowering, [x.dims[k] for k in axes], "zero-size array to reduction operation which has no identity")
     kept = [k for k in range(x.rank) if k not in axes]
     result = [ONE if k in axes else x.dims[k] for k in range(x.rank)] if keepdims else [x.dims[k] for k in kept]
@@ -130,12 +130,12 @@ def place(index, kept, axes, keepdims):
 
 
 def at_first(index, axes):
-    """An index with the first place on some axes."""
+    """An index with 0 on some axes."""
     return [ZERO if k in axes else i for k, i in enumerate(index)]
 
 
 def counted(lowering, x, axes):
-    """The number of entries that go into one."""
+    """The number of entries that are reduced to one."""
     return lowering.atom(product_of([x.dims[k] for k in axes]), "n")
 
 
@@ -144,7 +144,7 @@ def entrywise(lowering: Core, function: Callable[..., Any], dtype: DTypeLike, *a
 
 
 def reduction(kind: str, *functions: Callable[..., Any]) -> None:
-    """Functions that are a reduction with these steps."""
+    """Registers functions as a reduction with the steps of `kind`."""
     @lazily(*functions)
     def make(lowering, node):
         b = lowering.bound(node)
@@ -288,10 +288,10 @@ def _diff(lowering, node):
     return x
 
 
-# --- flat and shaped --------------------------------------------------------------------------------------------------
+# --- reshaping --------------------------------------------------------------------------------------------------------
 
 def flat(lowering: Core, x: Any) -> Lazy:
-    """All entries in a row, as a view of a contiguous array."""
+    """All entries in one axis, as a view of a contiguous array."""
     x = lowering.lazy(x)
     if x.rank == 1:
         return x
@@ -305,7 +305,7 @@ def flat(lowering: Core, x: Any) -> Lazy:
 
 
 def shaped(lowering: Core, x: Lazy, dims: Sequence[Dim]) -> Lazy:
-    """A contiguous array with as many entries, seen in another shape."""
+    """An array as a contiguous one, reshaped."""
     x = lowering.array(x)
     if lowering.for_threads and [d.length for d in x.dims] == [d.length for d in dims]:
         return x
@@ -313,7 +313,7 @@ def shaped(lowering: Core, x: Lazy, dims: Sequence[Dim]) -> Lazy:
     return lowering.made(name, dims, x.dtype)
 
 
-# --- makers -----------------------------------------------------------------------------------------------------------
+# --- making arrays ----------------------------------------------------------------------------------------------------
 
 @lazily(np.zeros, name="zeros", value=0)
 @lazily(np.ones, name="ones", value=1)
@@ -387,7 +387,7 @@ def _arange(lowering, node):
     n = quoted(ends, a=a, z=z, s=s)
     dim = Dim(lowering.atom(n, "n"), (n, lowering.fresh("key")), _kind(fact.dims[0]) if whole else "maybe")
     if not whole:
-        s = lowering.atom(quoted("({a} + {}) - {a}", s, a=a))  # as NumPy does: the second entry less the first
+        s = lowering.atom(quoted("({a} + {}) - {a}", s, a=a))  # NumPy's step: the second entry minus the first
     return Lazy([dim], dtype, lambda index: cast(Operand(quoted("{} + {} * {}", a, index[0], s), loop), dtype), 1)
 
 
@@ -399,7 +399,7 @@ def _a_length(node):
     return isinstance(node, Apply) and node.function in (shape_of, size_of)
 
 
-# --- shapes as numbers ------------------------------------------------------------------------------------------------
+# --- lengths and dtypes -----------------------------------------------------------------------------------------------
 
 @lazily(shape_of)
 def _shape_of(lowering, node):

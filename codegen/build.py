@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Text to function; its source stays visible to tracebacks, debuggers, profilers and inspect."""
+"""Executes emitted text; its source stays visible to tracebacks, debuggers, profilers and inspect."""
 import linecache
 from collections.abc import Callable
 from typing import Any
@@ -10,9 +10,9 @@ _count: dict = {}
 
 
 def build(source: str, label: str, namespace: dict[str, Any]) -> Callable[..., Any]:
-    """Execute a module's text and give its function `label`.
+    """Executes a module's text and returns its function `label`.
 
-    The text is registered under a file name of its own, so that a traceback, pdb and inspect.getsource show it.
+    The text is registered under a unique file name, so that tracebacks, pdb and inspect.getsource show it.
     """
     number = _count[label] = _count.get(label, 0) + 1
     file = f"<gradscribe {label}>" if number == 1 else f"<gradscribe {label} {number}>"

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Compiled code on disk.
+"""The cache of compiled code on disk.
 
-An entry is one file: a digest, then what Numba makes of a compiled function.  The key holds everything that the code
-depends on: the text, the arguments' types, the helpers, the versions and the processor.  The folder is the user's own
-(mode 0700, owner checked), since entries are pickles; it is GRADSCRIBE_CACHE, or `gradscribe` in XDG_CACHE_HOME or
-~/.cache.  GRADSCRIBE_CACHE=off keeps nothing.
+An entry is one file: a digest, then Numba's pickle of a compiled function.  Its key is a hash of everything that the
+code depends on: the text, the arguments' types, the runtime, the versions and the processor.  Since entries are
+pickles, the folder must belong to the user alone (mode 0700, owner checked).  It is GRADSCRIBE_CACHE, or `gradscribe`
+in XDG_CACHE_HOME or ~/.cache.  GRADSCRIBE_CACHE=off turns the cache off.
 """
 import hashlib
 import inspect
@@ -26,8 +26,8 @@ import numpy as np
 
 try:
     import fcntl
-except ImportError:                     # a system without locks on files
-    fcntl = None  # type: ignore[assignment]  # a module elsewhere
+except ImportError:                     # a system without file locks
+    fcntl = None  # type: ignore[assignment]  # a module on other systems
 
 from gradscribe.codegen import exact, internal_functions, llvm_inline, numba_memory, primitives, region_forms
 from gradscribe.codegen.loops import allocation, decisions, outline, scalar_regions, trees, uniform
@@ -37,12 +37,12 @@ from gradscribe.runtime.modules import RUNTIME
 
 FORMAT = 5
 MOST = 2000                         # entries
-LONGEST = 120.0                     # seconds that a process waits for what another compiles
+LONGEST = 120.0                     # seconds that a process waits for another to compile a text
 _stamp: list[str] = []
 
 
 def stamp() -> str:
-    """What all entries of this installation share: versions, processor, helpers."""
+    """The part of the key that all entries of this installation share: versions, processor, sources."""
     if not _stamp:
         import llvmlite
         import numba
@@ -72,7 +72,7 @@ def key_of(text: str, label: str, kinds: Iterable[tuple], flags: Iterable[str]) 
 
 
 def module_for(key: str) -> types.ModuleType:
-    """The module that a text's function lives in: importable by name, as Numba's entries ask."""
+    """The module of a text's function: importable by name, as Numba's pickles require."""
     name = f"gradscribe_compiled_{key}"
     module = sys.modules.get(name)
     if module is None:
@@ -82,12 +82,12 @@ def module_for(key: str) -> types.ModuleType:
 
 
 def show(file: str, text: str) -> None:
-    """The text to tracebacks and to Numba's messages."""
+    """Shows a text in tracebacks and in Numba's messages."""
     linecache.cache[file] = (len(text), None, text.splitlines(True), file)
 
 
 def folder() -> Path | None:
-    """The cache's folder, made if need be; None where there is none that only the user can write."""
+    """The cache's folder, created if need be; None if there is none that only the user can write to."""
     wanted = os.environ.get("GRADSCRIBE_CACHE", "")
     if wanted.lower() in ("off", "0", "no"):
         return None
@@ -96,7 +96,7 @@ def folder() -> Path | None:
             Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "gradscribe"
         base.mkdir(mode=0o700, parents=True, exist_ok=True)
         about = base.lstat()
-    except (OSError, RuntimeError):     # there is no home, or it cannot be written
+    except (OSError, RuntimeError):     # there is no home folder, or it is not writable
         return None
     if not stat.S_ISDIR(about.st_mode):
         return None
@@ -106,7 +106,7 @@ def folder() -> Path | None:
 
 
 def entry_of(key: str) -> bytes | None:
-    """What the disk has under a key, None where there is nothing that is whole."""
+    """The content of an entry, or None if it is missing or damaged."""
     base = folder()
     try:
         content = b"" if base is None else (base / f"{key}.bin").read_bytes()
@@ -127,7 +127,7 @@ def forget(key) -> None:
 
 
 def keep(key: str, payload: bytes) -> None:
-    """Put something on the disk, whole or not at all."""
+    """Writes an entry to the disk, atomically."""
     base = folder()
     if base is None:
         return
@@ -145,9 +145,9 @@ def keep(key: str, payload: bytes) -> None:
 
 
 def load(key: str, dispatcher: Any, addressed: Callable[[str, tuple], Any]) -> bool:
-    """Give a dispatcher its compiled code from the disk; False where there is none that is whole.
+    """Gives a dispatcher its compiled code from the disk; returns False if that is missing or damaged.
 
-    addressed(name, types) is called for each function of the runtime that the code calls by symbol.
+    addressed(name, types) is called for each runtime function that the code calls by symbol.
     """
     payload = entry_of(key)
     if payload is None:
@@ -157,7 +157,7 @@ def load(key: str, dispatcher: Any, addressed: Callable[[str, tuple], Any]) -> b
         from numba.core.registry import cpu_target
         from numba.core.runtime import rtsys
         context = cpu_target.target_context
-        rtsys.initialize(context)       # Numba's own tables, a quarter of a second, are read when something is compiled
+        rtsys.initialize(context)       # does not read Numba's tables (0.25 s), which only compiling needs
         needed, parts = pickle.loads(payload)
         for name, types_ in needed:
             addressed(name, types_)
@@ -171,14 +171,14 @@ def load(key: str, dispatcher: Any, addressed: Callable[[str, tuple], Any]) -> b
 
 @contextmanager
 def one_at_a_time(key: str) -> Iterator[None]:
-    """Processes that come to the same text at the same time, as those of an MPI run do, compile it once: the others
-    wait, and find it on the disk.  Nobody waits longer than LONGEST, and nobody for a process that is gone.
+    """Holds the lock of a key, so that processes that need one text at the same time, as in an MPI run, compile it
+    once: the others wait, and find it on the disk.  None waits longer than LONGEST, or for a process that has ended.
     """
     base, file = folder(), None
     try:
         file = open(base / f"{key}.lock", "w") if base is not None and fcntl is not None else None
     except OSError:
-        pass                            # everybody compiles
+        pass                            # each process compiles
     if file is None:
         yield
         return
@@ -200,7 +200,7 @@ def one_at_a_time(key: str) -> Iterator[None]:
 
 
 def save(key: str, dispatcher: Any, signature: tuple, needed: list) -> None:
-    """Keep compiled code and what it calls by symbol; what cannot be kept is compiled again next time."""
+    """Stores compiled code and the names that it calls by symbol; what cannot be stored is compiled again next time."""
     if folder() is None:
         return
     from numba.core.serialize import dumps
@@ -211,7 +211,7 @@ def save(key: str, dispatcher: Any, signature: tuple, needed: list) -> None:
 
 
 def files(base: Path, pattern: str = "*") -> Iterator[tuple[Path, os.stat_result]]:
-    """Each file of the folder with its os.stat_result; what another process deletes meanwhile is not among them."""
+    """Each file of the folder with its os.stat_result, without those that another process deletes meanwhile."""
     for path in base.glob(pattern):
         try:
             about = path.stat()
@@ -222,7 +222,7 @@ def files(base: Path, pattern: str = "*") -> Iterator[tuple[Path, os.stat_result
 
 
 def prune(base, most=MOST):
-    """The oldest entries go when there are too many."""
+    """Deletes the oldest entries when there are too many."""
     entries = sorted(files(base, "*.bin"), key=lambda entry: entry[1].st_mtime)
     if len(entries) > most:
         for path, _ in entries[:len(entries) - most * 3 // 4]:

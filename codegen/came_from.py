@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where the lines of an emitted text came from."""
+"""Maps the lines of an emitted text to the user's statements that they come from."""
 import ast
 from collections.abc import Iterator
 from typing import Any, cast
@@ -11,9 +11,9 @@ from gradscribe.ast_transform.source.origin import Origin
 
 
 def origins(tree: gast.Module, source: str) -> dict[int, list[Origin]]:
-    """{line, from 1: where its statement came from} of a tree and of its text; heads of loops and branches too.
+    """{line, from 1: the origins of its statement} of a tree and its text; of loops and branches, the line of the head.
 
-    An expression may be made of several statements.
+    There are several origins where several of the user's statements became one expression.
     """
     found = {}
 
@@ -32,7 +32,7 @@ def origins(tree: gast.Module, source: str) -> dict[int, list[Origin]]:
 
 
 def parts_of(step: Let | Effect | For | While | If) -> Iterator[Origin]:
-    """The origins of statements that have become part of one."""
+    """The origins of the operations in a statement's expression, which may have been statements."""
     if isinstance(step, (Let, Effect)):
         yield from origins_in(step.value)
     elif isinstance(step, (If, While)):
@@ -46,7 +46,7 @@ def origins_in(node: Any) -> Iterator[Origin]:
 
 
 def applies(node: Any) -> Iterator[Apply]:
-    """The operations in a value."""
+    """The operations in a value, including itself."""
     if isinstance(node, Apply):
         yield node
         for a in node.args:

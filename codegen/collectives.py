@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Calls out of compiled code to the process: functions over axes of devices, which ask the others, and reports.
+"""Calls from compiled code back into the process: collectives, which exchange values with other devices, and reports.
 
-The text says `collected(x, 'psum(i)', x.shape, np.float64)`.  Compiled, what is asked is a number (groups.site_of), and
-what is called is a C function of ctypes by its symbol, which gets Python's lock for as long as it runs: machine code on
-disk holds the name and no address.  Threads that meeting.py has begun try its way first, which needs no such lock.
-`reported(report_1, (x, n))` calls a function of Python by number (reporting.py).
+The text says `collected(x, 'psum(i)', x.shape, np.float64)`.  In compiled code the collective is a number
+(groups.site_of), and the call goes to a ctypes callback by its symbol, which holds the GIL while it runs: machine code
+on disk holds the name and no address.  Threads started by launching.py first try to meet without the GIL (meeting.py).
+`reported(report_1, (x, n))` calls a Python function by its number (reporting.py).
 """
 import ctypes
 import functools
@@ -41,7 +41,7 @@ def collective_statement(lowering: "Lowering", step: Let) -> None:
     groups.site_of(value.function.__name__, axes, options)
     dtype = np.dtype(fact.dtype)
     operand: Any = lowering.lazy(value.args[0]) if len(value.args) > 1 else None
-    given = ZERO if operand is None else handed(lowering, operand, dtype)
+    given = ZERO if operand is None else argument_of(lowering, operand, dtype)
     name = lowering.fresh(value.function.__name__)
     if value.function in ENDS:
         lowering.say("{} = collected_done({}, {})", name, given, Const(what))
@@ -55,18 +55,20 @@ def collective_statement(lowering: "Lowering", step: Let) -> None:
 
 
 def made_number(lowering, name, dtype):
-    """A number that a statement has just made."""
+    """A scalar that a statement has just set."""
     lowering.kinds[name] = np.dtype(dtype).name, 0
     return Lazy([], dtype, name, 0)
 
 
-def handed(lowering, operand, dtype):
-    """What a call out is given: an array, or a number."""
+def argument_of(lowering, operand, dtype):
+    """The argument of a call for an operand: an array, or a scalar."""
     return lowering.array(operand, dtype).name if operand.rank else lowering.atom(operand.cast([], dtype), "given")
 
 
 def together(steps: Iterable[Any]) -> Iterator[list]:
-    """Steps one by one; sums over the same axes that follow each other and do not need each other go at once."""
+    """Steps in groups: reductions of one kind over the same axes that follow each other and are independent are one
+    group, every other step is a group by itself.
+    """
     group: list
     made: set
     group, made = [], set()
@@ -88,7 +90,7 @@ def together(steps: Iterable[Any]) -> Iterator[list]:
 
 
 def reductions(lowering: "Lowering", group: list[Let]) -> None:
-    """a, b = collected_all((x, y), what): one message, or one meeting of threads, for several sums."""
+    """a, b = collected_all((x, y), what): one message, or one meeting of threads, for several reductions."""
     value = group[0].value
     axes = value.args[-1].value
     what = groups.spelled(value.function.__name__, axes, {})
@@ -97,7 +99,7 @@ def reductions(lowering: "Lowering", group: list[Let]) -> None:
     for step in group:
         dtype, operand = np.dtype(step.targets[0].fact.dtype), lowering.lazy(step.value.args[0])
         ready.append((lowering.fresh(value.function.__name__), operand.dims, dtype))
-        given.append(handed(lowering, operand, dtype))
+        given.append(argument_of(lowering, operand, dtype))
     lowering.set([name for name, _, _ in ready], quoted("collected_all({}, {})", given, Const(what)))
     for step, (name, dims, dtype) in zip(group, ready):
         made = lowering.made(name, dims, dtype) if dims else made_number(lowering, name, dtype)
@@ -105,7 +107,7 @@ def reductions(lowering: "Lowering", group: list[Let]) -> None:
 
 
 def lengths(lowering, function, operand, fact, axes, options):
-    """The axes of a result."""
+    """The axes of a collective's result."""
     if function not in MOVING:
         return operand.dims
     own, many = list(operand.dims), axes.sizes[0]
@@ -136,7 +138,7 @@ def lengths(lowering, function, operand, fact, axes, options):
 
 
 def asks_others(e: Expr) -> bool:
-    """Whether an expression is a call of ASKED that is answered by other devices: which place this one is, it knows."""
+    """Whether an expression is a call of ASKED that communicates; a device knows its own index."""
     return isinstance(e, Call) and e.function in ASKED and \
         groups.SITES[groups.NUMBERS[e.args[1].value]][0] not in groups.PLACES
 
@@ -144,7 +146,7 @@ def asks_others(e: Expr) -> bool:
 # --- for Numba --------------------------------------------------------------------------------------------------------
 
 def numbered(function: Function) -> None:
-    """A function of the loop form with numbers for what is asked.  Changes it in place."""
+    """Replaces the texts of collectives in a function by their numbers, in place."""
     def new(e):
         e = rebuilt(e, new)
         if isinstance(e, Call) and e.function in ASKED:
@@ -157,18 +159,26 @@ def numbered(function: Function) -> None:
 
 @functools.cache
 def functions() -> dict[str, Any]:
-    """What compiled text calls, by name; the symbol has its address after this."""
-    import numba
-    from llvmlite import binding
-    from numba import types
-    from numba.extending import intrinsic, overload
+    """The functions that compiled text calls, by name; registers the addresses of their symbols."""
+    from numba.extending import intrinsic
+    _add_symbols()
+    return {**_collected(intrinsic(_tell)), "collected_all": _collected_all(intrinsic(_tell_all)),
+            "reported": _reported(intrinsic(_report))}
 
+
+def _add_symbols():
+    """Registers the addresses of the callbacks with LLVM."""
+    from llvmlite import binding
     for symbol, callback in ((SYMBOL, _callback()), (SYMBOL_OF_ALL, _of_table(groups.told_all)),
                              (SYMBOL_OF_REPORT, _of_table(groups.reported))):
         _kept.append(callback)
         binding.add_symbol(symbol, ctypes.cast(callback, ctypes.c_void_p).value)
     binding.add_symbol(MEET, ctypes.addressof(MEETING))
-    tell, tell_all, report = intrinsic(_tell), intrinsic(_tell_all), intrinsic(_report)
+
+
+def _collected(tell):
+    """The functions for one operand, by name."""
+    import numba
 
     @numba.njit(nogil=True)
     def collected(x, site, shape, dtype):
@@ -191,6 +201,13 @@ def functions() -> dict[str, Any]:
         if tell(site, given, out) != 0:
             raise RuntimeError(FAILED)
         return out[()]
+    return {"collected": collected, "collected_number": collected_number, "collected_done": collected_done}
+
+
+def _collected_all(tell_all):
+    """The function for a tuple of operands, whose text depends on their types."""
+    from numba import types
+    from numba.extending import overload
 
     def collected_all(given, site):
         raise NotImplementedError
@@ -205,6 +222,13 @@ def functions() -> dict[str, Any]:
         exec(f"def of(given, site):\n{''.join(lines)}    if tell_all(site, ({xs}), ({ys})) != 0:\n"
              f"        raise RuntimeError(FAILED)\n    return ({outs})\n", space)
         return space["of"]
+    return collected_all
+
+
+def _reported(report):
+    """The function that reports a tuple of values."""
+    from numba import types
+    from numba.extending import overload
 
     def reported(number, given):
         raise NotImplementedError
@@ -217,12 +241,11 @@ def functions() -> dict[str, Any]:
         exec(f"def of(number, given):\n    if report(number, ({xs})) != 0:\n        raise RuntimeError(NOT_TOLD)\n",
              space)
         return space["of"]
-    return {"collected": collected, "collected_number": collected_number,
-            "collected_done": collected_done, "collected_all": collected_all, "reported": reported}
+    return reported
 
 
-_kept: list = []                        # C functions, whose addresses LLVM has
-MEETING = ctypes.c_void_p()             # the short way of a sum, once threads take it
+_kept: list = []                        # callbacks, whose addresses LLVM has
+MEETING = ctypes.c_void_p()             # the function `meet` of meeting.py, once threads run
 
 
 def _callback():
@@ -246,7 +269,7 @@ def _tell_all(context, site, given, outs):
 
 
 def _by_table(symbol, given, outs):
-    """A call with the addresses of arrays in a table; the last of the values are where results go."""
+    """A call with the addresses of arrays in a table; the last of the values are the arrays for the results."""
     from llvmlite import ir
     from numba.core import cgutils
 
@@ -265,7 +288,7 @@ def _by_table(symbol, given, outs):
 
 
 def written(context, builder, pairs):
-    """A table of arrays on the stack: of each its dtype, rank, shape, entries, and the entries of its result."""
+    """A table of arrays on the stack: the dtype, rank, shape, data and result data of each."""
     from llvmlite import ir
     from numba.core import cgutils
     from numba.np.arrayobj import make_array
@@ -282,7 +305,7 @@ def written(context, builder, pairs):
 
 
 def asked(context, builder, site, count, table, ask):
-    """What a sum gives on the short way, if there is one; else what ask() gives."""
+    """Calls `meet` if threads run and it accepts, else ask(); returns the status, 0 for success."""
     from llvmlite import ir
     from numba import types
     from numba.core import cgutils

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Random numbers for Numba: generators, and those of their methods that give NumPy's own numbers there.
+"""Lowering of random draws for Numba: generators, and those of their methods that give the same numbers as NumPy's.
 
-Numba keeps a state of its own for np.random: it would give other numbers, and leave NumPy's stream where it was, so
-that is refused.  Of a generator's methods those are refused whose numbers were found to differ by more than rounding,
-and those that decide by rounded numbers how much of the stream they use.  A generator that the function makes is made
-by NumPy, at each call.
+Numba has its own state for np.random: it would give other numbers and would not advance NumPy's stream.  Functions of
+np.random are therefore refused.  So are methods of generators whose numbers differ by more than rounding, or that use
+an amount of the stream that depends on rounded numbers.  NumPy makes a generator that the function creates, at each
+call.
 """
 from typing import TYPE_CHECKING
 
@@ -76,9 +76,9 @@ def draw_statement(lowering: "Lowering", step: Let) -> None:
 
 
 def stream_statement(lowering, function, value, target):
-    """rng = np.random.default_rng(seed); bits have no form of their own, and are made with their one generator."""
+    """rng = np.random.default_rng(seed); a bit generator is made together with the one generator that uses it."""
     if lowering.for_threads:
-        refuse(lowering, "a device makes no generators of random numbers",
+        refuse(lowering, "a device cannot create random generators",
                "Draw outside and pass the numbers as an argument, or use gs.random.")
     given = [*value.args, *(a for _, a in value.kwargs)]
     if target.fact.cls in BITS and len(given) == 1 and _is_count(lowering.fact(given[0])):

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Normal form to text.
+"""Prints a function in normal form as Python source.
 
-The tree is built with gast, printed by astor, parsed again and compared (parse-back verification).
-Statements that the backward sweep adds are grouped under the user's statement they belong to.
+The tree is built with gast, printed by astor, parsed again and compared (parse-back verification).  Statements that the backward sweep adds are
+printed in groups, each below a comment with the user's statement that it belongs to.
 """
 import ast
 import copy
@@ -66,22 +66,24 @@ from gradscribe.codegen.standing import Module, unbound
 from gradscribe.codegen.trees import as_index, as_test, assign, const, dotted, method_call, name
 
 MARK = "__note__"
+
+
 class Emitted:
-    """The text of one or more functions, and what they need around them."""
-    known: dict                         # {a text, or the whole function: its name}
+    """The text of one or more functions, and the globals that they read."""
+    known: dict                         # {a text, or the function that is emitted: its name}
 
     def __init__(self, label):
         self.label, self.texts, self.namespace = label, [], {"np": np}
-        self.parameters, self.outside = set(), {}       # of all its functions; the names of arrays from outside
+        self.parameters, self.outside = set(), {}       # of all its functions; {captured array: its name}
         self.home = ""                  # the module of the function that was transformed
-        self.whole = None               # the source, once it is asked for
+        self.whole = None               # the cached result of source()
         self.places = []                # of each text: {line, from 1: the user's statements}
 
     def body(self):
         return "\n\n".join(self.texts)
 
     def origins(self, source=None):
-        """{line of a source, from 1: the user's statements that it came from}"""
+        """{line of a source, from 1: the user's statements that it comes from}"""
         source = self.source() if source is None else source
         found, start = {}, len(source.splitlines()) - len(self.body().splitlines())
         for text, lines in zip(self.texts, self.places):
@@ -90,12 +92,12 @@ class Emitted:
         return found
 
     def read(self):
-        """The names from outside that the texts read, and what they mean."""
+        """(name, object) of the globals that the texts read."""
         names = set(unbound(self.body())) if len(self.namespace) > 1 else ()
         return [(n, v) for n, v in self.namespace.items() if isinstance(v, types.ModuleType) or n in names]
 
     def running(self):
-        """The text that is run, the other names that it reads being given to it: they are the user's own objects."""
+        """The text that is executed; it imports modules, and its other globals, the user's objects, are passed in."""
         made = Module(to_read=True)
         for identifier, value in self.namespace.items():
             if isinstance(value, types.ModuleType):
@@ -103,13 +105,13 @@ class Emitted:
         return made.text("", self.body())
 
     def source(self):
-        """The text to be read, which says what each name is that it reads."""
+        """The text shown to the user, with a line for each global that it reads."""
         if self.whole is None:
             self.whole = source_of([self], self.home)
         return self.whole
 
     def standalone(self, heading):
-        """The text of a file that holds all it reads; KindError where something has no text."""
+        """The text of a self-contained file; KindError if an object has no text."""
         made = Module(self.home)
         for identifier, value in self.read():
             made.add(identifier, value)
@@ -117,7 +119,7 @@ class Emitted:
 
 
 def source_of(emitted: list[Emitted], home: str) -> str:
-    """The text to be read of several that go together."""
+    """The text shown to the user for several emitted functions together."""
     made = Module(home, to_read=True)
     for each in emitted:
         for identifier, value in each.read():
@@ -127,12 +129,12 @@ def source_of(emitted: list[Emitted], home: str) -> str:
 
 def emit(function: Function, label: str | None = None, captured: dict | None = None,
          errstate: dict[str, str] | None = None) -> Emitted:
-    """The text of a function and of those it calls; `errstate`: the floating-point warnings it does not show."""
+    """The text of a function and of those it calls; `errstate`: arguments of np.errstate around it."""
     out = Emitted(label or function.label)
     out.parameters = {p.name for f in _called(function, {}) for p in f.params}
     for v, value in (captured or {}).values():
         out.outside[v] = provided(out, v.hint, value, {*out.parameters, out.label})
-    out.known = {function: out.label}           # texts and their names; that of the whole is nobody else's
+    out.known = {function: out.label}           # reserves the name
     _functions(function, out.label, out, {}, captured or {})
     if errstate:
         out.texts[-1] = f"@np.errstate({', '.join(f'{k}={v!r}' for k, v in errstate.items())})\n{out.texts[-1]}"
@@ -141,7 +143,7 @@ def emit(function: Function, label: str | None = None, captured: dict | None = N
 
 
 def _called(function, found):
-    """A function and all that it calls."""
+    """The functions that a function calls, directly or not, and itself."""
     if function not in found:
         found[function] = True
         for callee in callees_of(function):
@@ -158,7 +160,7 @@ def callees_of(function):
 
 
 def _printed_in(step):
-    """The values that a statement prints, without those inside it."""
+    """The values that a statement prints, without those of the statements inside it."""
     yield from (getattr(step, field, None) for field in ("value", "test", "count"))
     yield from (source for _, source in getattr(step, "items", ()))
     for c in getattr(step, "carries", ()):
@@ -168,7 +170,7 @@ def _printed_in(step):
 
 
 def provided(out, hint, value, taken):
-    """A name for an object from outside, the same in all functions of a text; `taken`: names inside functions."""
+    """A name for a global object, the same in all functions of a text; `taken`: names of locals."""
     identifier, k = hint, 0
     while identifier in taken or identifier in out.namespace and out.namespace[identifier] is not value:
         k += 1
@@ -178,7 +180,7 @@ def provided(out, hint, value, taken):
 
 
 def _functions(function, label, out, names, captured):
-    """Emit callees first; equal texts are one function."""
+    """Emits callees first; equal texts become one function."""
     if function in names:
         return names[function]
     for callee in callees_of(function):
@@ -186,7 +188,7 @@ def _functions(function, label, out, names, captured):
     own, texts = function.notes.get("text"), out.known
     texts.pop(function, None)
     if own is not None and label not in out.namespace and label not in texts.values():
-        return _as_it_stands(function, own, label, out, names)
+        return _in_users_text(function, own, label, out, names)
     writer = _Writer(function, names, captured, out)
     text, lines = writer.text("\0")
     if text in texts:
@@ -202,8 +204,8 @@ def _functions(function, label, out, names, captured):
     return name
 
 
-def _as_it_stands(function, text, label, out, names):
-    """A function of the user's, in the user's own text."""
+def _in_users_text(function, text, label, out, names):
+    """Emits a function of the user's in the user's own text."""
     out.known[text] = names[function] = label
     out.texts.append(text)
     out.places.append({})
@@ -219,11 +221,11 @@ def is_tuple_of(result, variables):
 
 
 class _Part(NamedTuple):
-    """A statement that takes an entry of a value: that, which entry, of how many, and what it stands together with."""
-    whole: gast.AST
+    """A statement that takes an entry of a value, which may be part of an unpacking."""
+    whole: gast.AST                 # the value
     place: int
-    number: int
-    together: Any                   # a statement of the user's; of lengths the array
+    number: int                     # of its entries
+    together: Any                   # equal for statements to be joined: the user's statement, or the array of a shape
 
     def is_with(self, other):
         same = getattr(self.together, "same_statement", self.together.__eq__)
@@ -232,14 +234,14 @@ class _Part(NamedTuple):
 
 class _Writer(Exits, Expressions):
     def __init__(self, function, callees, captured, out):
-        self.exits, self.leaving = {}, []       # loops that are left early, by their headers; those being printed
+        self.exits, self.leaving = {}, []       # {id of a For: its Exit}; the Exits of the loops being printed
         self.function, self.callees, self.out = function, callees, out
         self.captured = {v: (v.hint, value) for v, value in captured.values()}
         self.naming = verified(function, coalesce(function, {*callees.values(), *out.namespace}, words=True))
         self.naming.names.update(out.outside)
-        self.errors = ()                # that raise where we are, by np.errstate
-        self.heading = None             # the comment that says of which statement we are
-        self.numbers_of_passes = []     # of which the text needs no name where a loop says range(start, stop)
+        self.errors = ()                # floating-point errors that raise at the current statement
+        self.heading = None             # the statement that the current comment shows
+        self.numbers_of_passes = []     # assignments that are not needed where a loop is over range(start, stop)
         self.counts, self.without_axes = read_counts(function), self.arrays_without_axes()
         times: Counter = Counter()
         for v, n in self.counts.items():
@@ -256,7 +258,7 @@ class _Writer(Exits, Expressions):
             s.value, Apply) and s.value.function in (run_length, min)}
 
     def arrays_without_axes(self):
-        """Values that may be arrays without axes in the memory of others, which += would change: arguments as well."""
+        """Values that may be 0-d arrays that alias others, such as arguments: += would change these in place."""
         steps = list(walk(self.function.body))
         lets = [s for s in steps if isinstance(s, Let) and isinstance(s.targets[0].fact, Array)
                 and not s.targets[0].fact.dims]
@@ -271,7 +273,7 @@ class _Writer(Exits, Expressions):
         return found
 
     def copied_unset(self):
-        """Names that the text copies to others where they may not be set yet: such a copy is not to fail."""
+        """Names that the text copies where they may be unbound; they are set to None, so that the copy cannot fail."""
         unset, found = {UNDEFINED}, True
         pairs = [pair for step in walk(self.function.body) for pair in _moves(step)]
         while found:
@@ -286,7 +288,7 @@ class _Writer(Exits, Expressions):
                        and names[v] != names[var]}
 
     def provide(self, hint, value):
-        """A name for an object from outside."""
+        """A name for a global object."""
         taken = {n for v, n in self.naming.names.items() if v not in self.out.outside}
         same = {p.name for p in self.function.params if isinstance(p.value, Const) and p.value.value is value}
         return provided(self.out, hint, value, {*taken, *self.out.parameters, *self.callees.values()} - same)
@@ -339,7 +341,7 @@ class _Writer(Exits, Expressions):
         return out, False
 
     def boundary(self, steps):
-        """Where the backward sweep begins."""
+        """The position where the backward sweep begins."""
         last = 0
         for k, step in enumerate(steps):
             if not _is_backward(step):
@@ -347,7 +349,7 @@ class _Writer(Exits, Expressions):
         return last
 
     def returns_early(self, step):
-        """The result is what the last branch joins."""
+        """Whether the result consists of the values that the last branch joins."""
         wanted = list(operands(self.function.result))
         joined = {j.var for j in step.joins}
         return bool(wanted) and all(v in joined for v in wanted) and self.flat(self.function.result) and \
@@ -376,7 +378,7 @@ class _Writer(Exits, Expressions):
         return out + second
 
     def inlined(self, block, result):
-        """Results computed by the last statements are returned as expressions."""
+        """(block, result) with results that the last statements compute as expressions in the result."""
         from_counts = {}
         for v in operands(result):
             from_counts[v] = from_counts.get(v, 0) + 1
@@ -421,7 +423,7 @@ class _Writer(Exits, Expressions):
         return out
 
     def unpack(self, step, out):
-        """n, d = x.shape for n = x.shape[0] and d = x.shape[1]; a, b = x where the user writes that."""
+        """n, d = x.shape for n = x.shape[0]; d = x.shape[1], and likewise a, b = x in one statement of the user's."""
         value = step.value if isinstance(step, Let) and len(step.targets) == 1 and step.targets[0].kind in (
             USER, TANGENT) else None
         of_shape = is_application(value, shape_of)
@@ -445,7 +447,7 @@ class _Writer(Exits, Expressions):
 
     @staticmethod
     def together(out):
-        """The last statements, which take the parts of values in one statement of the user's, as one for each value."""
+        """Joins the last statements, which unpack values in one statement of the user's, into one for each value."""
         last = out[-1].part
         run = list(itertools.takewhile(lambda s: hasattr(s, "part") and s.part.is_with(last), reversed(out)))[::-1]
         values, names = {}, {s.targets[0].id for s in run}
@@ -461,7 +463,7 @@ class _Writer(Exits, Expressions):
             node.came_from = [o for s in found for o in s.came_from]
 
     def exchange(self, out):
-        """a, b = b, a for t = a; a = b; b = t, of numbers, where t is read by nothing else."""
+        """a, b = b, a for t = a; a = b; b = t, where a and b are scalar entries and t is not read elsewhere."""
         if len(out) < 3 or not all(isinstance(s, gast.Assign) and len(s.targets) == 1 for s in out[-3:]):
             return
         (kept, first, second), places = out[-3:], [s.targets[0] for s in out[-2:]]
@@ -476,14 +478,14 @@ class _Writer(Exits, Expressions):
             out[-3:] = [node]
 
     def errors_in(self, step):
-        """The floating-point errors that raise in a statement, and in all that it holds."""
+        """The floating-point errors that raise in a statement and in all statements inside it."""
         found = {raised(s) for s in walk([step]) if not isinstance(s, Let) or raised(s) or not
                  s.origin or not s.origin.raised()}
         return found.pop() if len(found) == 1 else ()
 
     @staticmethod
     def raising(errors, made, out):
-        """Statements in a with of np.errstate; the one before takes them in where it says the same."""
+        """Puts statements into a `with np.errstate`, or into the one before if that has the same errors."""
         if out and getattr(out[-1], "errors", None) == errors:
             out[-1].body += made
             return []
@@ -520,7 +522,7 @@ class _Writer(Exits, Expressions):
         return [assign(gast.Tuple([self.target(t) for t in step.targets], gast.Store()), node)]
 
     def augmented(self, step, target, node):
-        """dx = dx + v on a scalar is printed dx += v, unless it may be an array without axes, which += would change."""
+        """Prints dx = dx + v as dx += v, unless dx may be a 0-d array that aliases another."""
         fact = step.targets[0].fact
         if isinstance(step.value, Apply) and any(v in self.without_axes for v in operands(step.value)):
             return assign(name(target, gast.Store()), node)
@@ -533,7 +535,7 @@ class _Writer(Exits, Expressions):
         return made or assign(name(target, gast.Store()), node)
 
     def base_of(self, step):
-        """Statements that make the base of an update ours, and its name."""
+        """(statements that copy the base of an update if others read it, its name)."""
         base, target = step.value.args[0], self.naming[step.targets[0]]
         if id(step) not in self.naming.copies:
             return [], target
@@ -552,8 +554,8 @@ class _Writer(Exits, Expressions):
         if step.origin is not None and step.origin.generated:
             value = minus_first(value, self.signed)
         if step.value.function is put:
-            fact = step.targets[0].fact         # of a list, it would change what the list holds
-            numbers = type(fact) is Array and fact.kind in "fc"     # whole numbers /= would refuse
+            fact = step.targets[0].fact         # in a list, += would change the list's elements in place
+            numbers = type(fact) is Array and fact.kind in "fc"     # NumPy refuses /= on integers
             made = update_of(place, value, (gast.Add, gast.Sub, gast.Mult, gast.Div)) if numbers else None
             return [*before, made or assign(place, value)]
         flip, value = sign_of(value)
@@ -589,7 +591,7 @@ class _Writer(Exits, Expressions):
         return [node if isinstance(node, gast.stmt) else gast.Expr(node)]
 
     def quoted(self, value, answer=""):
-        """A piece of the user's tree; answer: the name of what a statement finds out."""
+        """A piece of the user's tree with the names of this text; answer: the name for a statement's result."""
         quote = value.function
         tree = copy.deepcopy(quote.tree)
         wanted = dict(zip(quote.names, value.args))
@@ -607,7 +609,7 @@ class _Writer(Exits, Expressions):
                         return node
                     if not (hasattr(__builtins__, "get") and __builtins__.get(node.id) is found or
                             getattr(__builtins__, node.id, None) is found):
-                        return name(writer.provide(node.id.strip(), found))     # what stands for a part has blanks
+                        return name(writer.provide(node.id.strip(), found))     # placeholders have blanks
                 return node
         return Rename().visit(tree)
 
@@ -647,7 +649,7 @@ class _Writer(Exits, Expressions):
         return gast.UnaryOp(gast.Not(), node)
 
     def copies(self, pairs):
-        """Assignments made at once: a tuple where one would overwrite what another reads."""
+        """Parallel assignments, in order: a tuple where one would overwrite what another reads."""
         moves = []
         for var, value, *copied in pairs:
             target = self.naming.names.get(var)
@@ -744,13 +746,13 @@ class _Writer(Exits, Expressions):
         found = self.exits.get(id(step))
         return self.index_used_in(found) if found is not None else self.counts.get(step.index, 0) > 0
 
-    def asking(self, step):
-        """A while loop that asks before each pass."""
+    def while_loop(self, step):
+        """A while loop that tests before each pass."""
         before = self.copies([(c.inner, c.init, (id(c), "init") in self.naming.copied_in) for c in step.carries])
         head = self.block(step.head)
         flag = first_pass_apart(step, self.counts) if not head else None
         if flag is not None:
-            return self.asking_between(step, flag, before)
+            return self.peeled_loop(step, flag, before)
         body = self.block(step.body) + self.next_pass(step.carries)
         if head:
             stop = gast.If(self.negation(step.test), [gast.Break()], [])
@@ -759,10 +761,10 @@ class _Writer(Exits, Expressions):
             loop = gast.While(self.test(step.test), _with_a_statement(body), [])
         return [*before, loop, *self.copies([(c.outer, c.inner) for c in step.carries])]
 
-    def asking_between(self, step, flag, before):
-        """A while loop that begins with one arm of a branch in its first pass, and with the other in those after it.
+    def peeled_loop(self, step, flag, before):
+        """A while loop that begins with one arm of a branch in its first pass, and with the other in later passes.
 
-        The first arm stands before the loop, which asks before the other one.
+        The first arm is printed before the loop, which tests before the other one.
         """
         carries = [c for c in step.carries if c is not flag]
         at = next(k for k, s in enumerate(step.body) if isinstance(s, If))
@@ -779,9 +781,9 @@ class _Writer(Exits, Expressions):
 
 
 def first_pass_apart(loop, counts):
-    """The carry that says whether a pass is the first one, of a loop that begins with a branch on it; None of others.
+    """The carry that says whether a pass is the first, if a loop begins with a branch on it; else None.
 
-    A statement before the branch is printed twice; more are not.
+    At most one statement may precede the branch, since it is printed twice.
     """
     branch = next((s for s in loop.body[:2] if isinstance(s, If)), None) if loop.policy == "entered" else None
     return next((c for c in loop.carries if branch is not None and branch.test is c.inner and counts.get(
@@ -790,7 +792,7 @@ def first_pass_apart(loop, counts):
 
 
 def is_set_first(statement, block):
-    """Whether a block sets the name of a statement that sets it to a constant, before it reads it."""
+    """Whether a block overwrites the name that a statement sets to a constant, before reading it."""
     if not isinstance(statement.value, gast.Constant) or not isinstance(statement.targets[0], gast.Name):
         return False
     wanted = statement.targets[0].id
@@ -815,7 +817,7 @@ _STATEMENTS = {
 
 
 def update_of(place, value, operators):
-    """place += v for place = place + v, and so on; None where the value does not begin with what is there."""
+    """place += v for place = place + v, and so on; None if the value is no update of the place."""
     if not isinstance(value, gast.BinOp) or not isinstance(value.op, operators):
         return None
     here = gast.dump(gast.Subscript(place.value, place.slice, gast.Load()) if isinstance(
@@ -830,9 +832,9 @@ def update_of(place, value, operators):
 
 
 def minus_first(node, signed):
-    """-a * b for -(a * b), in every part of an expression: the two are one number.
+    """-a * b for the equal -(a * b), in every part of an expression.
 
-    signed: the names that may have a minus: NumPy refuses it before truth values.
+    signed: the names that may be negated: NumPy refuses that for booleans.
     """
     for n in nodes(node):
         for field, value in gast.iter_fields(n):
@@ -844,7 +846,7 @@ def minus_first(node, signed):
 
 
 def _moved_in(node, signed):
-    """The minus of a product before its first factor, where that is a number, a name, or a part of what has one."""
+    """A negated product with the minus at its first factor, if that is a number, a name, or an entry of a name."""
     if not (isinstance(node, gast.UnaryOp) and isinstance(node.op, gast.USub) and isinstance(
             node.operand, gast.BinOp) and isinstance(node.operand.op, (gast.Mult, gast.Div))):
         return node
@@ -876,7 +878,7 @@ def _loaded(place):
 
 
 def _moves(step):
-    """(variable, what it is set to) where passes and branches of a statement meet."""
+    """(variable, value) of the joins and carries of a statement."""
     for j in getattr(step, "joins", ()):
         yield from ((j.var, j.then), (j.var, j.orelse))
     for c in getattr(step, "carries", ()):
@@ -888,7 +890,7 @@ def _reads(node, identifier):
 
 
 def _is_listed(source):
-    """A container or a range, which reversed() takes."""
+    """Whether a source is a container or a range, which reversed() takes."""
     return isinstance(fact_of(source), Sequence) if isinstance(source, Var) else \
         is_application(source, range) or isinstance(_place_in(source)[1], slice)
 
@@ -909,7 +911,7 @@ def without(body, left_out):
 
 
 def _elements(source):
-    """How many elements a container has, or a slice of one, or a container in it; None of anything else."""
+    """The number of elements of a container, a slice of one or a container inside one; None for any other value."""
     def held(node):
         if isinstance(node, Var):
             return node.fact
@@ -925,7 +927,7 @@ def _elements(source):
 
 
 def _covers(source, count):
-    """The loop walks over the whole of its source."""
+    """Whether a loop of `count` passes iterates over the whole of its source."""
     if isinstance(source, Apply):
         if source.function is range:
             return not (isinstance(count, Apply) and count.function is min) and not (
@@ -940,7 +942,7 @@ def _covers(source, count):
 
 
 def _ends_with_shortest(sources, count):
-    """Whether zip of sources that are no shorter than a loop ends where the loop does."""
+    """Whether zip of sources, none of them shorter than the loop, ends with the loop."""
     lengths = count.args if is_application(count, min) else (count,)
     return all(any(_covers(s, n) for s in sources) for n in lengths)
 
@@ -967,12 +969,12 @@ def _atoms(node):
 
 
 def says_the_same(one, other) -> bool:
-    """Whether two blocks of printed statements are one text, besides the comments in them."""
+    """Whether two blocks of printed statements are equal, apart from comments."""
     return [gast.dump(s) for s in one if not _is_note(s)] == [gast.dump(s) for s in other if not _is_note(s)]
 
 
 def of_one_statement(step) -> bool:
-    """Whether all that a step holds is made of one statement of the user's: a loop of a rule is."""
+    """Whether all statements in a step come from one statement of the user's, as in the loop of a rule."""
     return all(s.origin is not None and s.origin.generated == 1 and s.origin.same_statement(step.origin)
                for s in walk([step]))
 
@@ -982,7 +984,7 @@ def _is_note(statement) -> bool:
 
 
 def _with_a_statement(body) -> list:
-    """The body of a loop: comments alone are none."""
+    """The body of a loop, with a `pass` if it has only comments."""
     return [*body, gast.Pass()] if all(map(_is_note, body)) else body
 
 

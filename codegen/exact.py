@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Operations that are computed as NumPy rounds, or in any order, for Numba: those that loops/decisions.py marks."""
+"""The operations that loops/decisions.py marks, as Numba intrinsics: exact as in NumPy, or reassociated freely."""
 import functools
 import inspect
 from typing import Any
@@ -8,12 +8,12 @@ from gradscribe.codegen.loops.trees import FUNCTIONS
 
 IN_ANY_ORDER = ("reassoc", "contract", "nsz")
 FLOATS = {"fadd", "fsub", "fmul", "fdiv", "frem", "fcmp"}
-WRAPPING = {"add", "sub", "mul"}        # Numba tells LLVM that whole numbers never overflow; NumPy's do: x + 1 < x
+WRAPPING = {"add", "sub", "mul"}        # Numba tells LLVM that integers never overflow; NumPy's do: x + 1 < x
 
 
 @functools.cache
 def exact_functions() -> dict[str, Any]:
-    """The functions that marked operations are printed as, for Numba."""
+    """The intrinsics that marked operations are printed as, by name."""
     exact = {name: _exact(name, f, without_flags) for f in FUNCTIONS.values() for name in [f"exact_{f.__name__}_"]}
     return exact | {name: _exact(name, f, in_any_order) for f in map(FUNCTIONS.__getitem__, "+-*")
                     for name in [f"summed_{f.__name__}_"]}
@@ -41,7 +41,7 @@ def _exact(name, function, flags):
 
 
 class without_flags:
-    """Instructions that are written meanwhile are given no flags, then or later."""
+    """Inside, instructions are written without fast-math flags, and Numba adds none later."""
 
     def __init__(self, builder):
         self.builder = builder
@@ -55,7 +55,7 @@ class without_flags:
             for n in self.block.instructions[self.first:]:
                 self.change(n)
             blocks = self.builder.function.blocks[self.blocks:]
-            if len(self.builder.module.globals) > self.known:       # Numba's quotients are functions of their own
+            if len(self.builder.module.globals) > self.known:       # Numba writes a quotient as a function
                 for made in list(self.builder.module.globals.values())[self.known:]:
                     blocks += getattr(made, "blocks", ())
             for block in blocks:
@@ -70,7 +70,7 @@ class without_flags:
 
 
 class in_any_order(without_flags):
-    """Instructions that are written meanwhile add up what may be added in another order."""
+    """Inside, instructions are written with the flags that allow sums in another order."""
 
     def change(self, instruction):
         if instruction.opname in FLOATS:
@@ -78,7 +78,7 @@ class in_any_order(without_flags):
 
 
 class NoFlags(list):
-    """Flags of an instruction to which Numba adds none."""
+    """An instruction's flags, to which Numba cannot add any."""
 
     def append(self, flag):
         pass

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Loops that are left early: where a while loop asks a flag of ours, a `break` is printed in its place.
+"""Loops that are left early: where a while loop tests a generated flag, a `break` is printed instead.
 
     stop = False                              for v in x:
     i = 0                                         if v < 0:
@@ -11,9 +11,9 @@
             s = s + v
         i = i + 1
 
-Only what is printed changes.  A counter that nothing reads after the loop becomes a `for`; one of which each pass
-needs no more than that it has begun is counted before the loop can be left.  What the end of a pass does besides is
-done on each of the two ways out; where that would be more than counting, the flag stays.
+Only the printed text changes.  A loop whose counter is not read after it becomes a `for`.  A counter that only counts
+the passes that have begun is incremented before the loop can be left.  The other statements at the end of a pass are
+printed on both ways out; if they do more than count, the flag stays.
 
 >>> import numpy as np, gradscribe as gs
 >>> def f(x):
@@ -66,12 +66,12 @@ from gradscribe.codegen.came_from import parts_of
 class Exit:
     """How a loop is left: by branches that set a flag, by the rest of its test, or by the end of a counter."""
     flag: Carry
-    rest: Any                                   # of the test, None if nothing else ends the loop
-    first: list = field(default_factory=list)   # statements that count before the loop can be left
+    rest: Any                                   # the test without the flag, None if nothing else ends the loop
+    first: list = field(default_factory=list)   # counters incremented before the loop can be left
     body: list = field(default_factory=list)    # ends with the branch that may leave
-    last: list = field(default_factory=list)    # statements of counters, after it
-    counter: Carry | None = None                # of a loop that is printed as a for
-    items: tuple = ()
+    last: list = field(default_factory=list)    # counters incremented after it
+    counter: Carry | None = None                # the index of a loop that is printed as a for
+    items: tuple = ()                           # (target, source) of that for
 
 
 def is_flag(node, flag):
@@ -83,7 +83,7 @@ def is_set(node):
 
 
 def branch_of(block, value):
-    """(place, branch, join) of the branch that makes a value."""
+    """(position, branch, join) of the branch whose join defines a value, or None."""
     for k, step in enumerate(block):
         for j in step.joins if isinstance(step, If) else ():
             if j.var is value:
@@ -92,8 +92,8 @@ def branch_of(block, value):
 
 
 def exit_of(loop, counts, lengths, names):
-    """The Exit of a while loop, or None; by how often each variable is read, and {variable: number of passes}."""
-    asked, rest = asked_first(loop, counts)
+    """The Exit of a while loop, or None; counts: how often each variable is read; lengths: {variable: passes}."""
+    asked, rest = split_test(loop, counts)
     if negated(asked) is None:
         return None
     flag = next((c for c in loop.carries if c.inner is negated(asked)), None)
@@ -116,8 +116,8 @@ def exit_of(loop, counts, lengths, names):
     return out
 
 
-def asked_first(loop, counts):
-    """The test of a while loop as what is asked first, and what is asked if that holds; (None, None) if it is other."""
+def split_test(loop, counts):
+    """The test of a while loop as (first condition, condition evaluated if that holds); (None, None) if it is other."""
     test = loop.test
     if not loop.head:
         return test.args if isinstance(test, Apply) and test.function is both else (test, None)
@@ -143,7 +143,7 @@ def is_count(step, carry):
 
 
 def leaves_only(branch, join, flag, counts, reads):
-    """Whether a join is the flag, set by some arms and left alone by others; `reads` adds up how often it is read."""
+    """Whether a join is the flag, set by some arms and unchanged by others; `reads` sums how often it is read."""
     if counts.get(join.var, 0) != 1:
         return False
     for value, arm in (join.then, branch.then), (join.orelse, branch.orelse):
@@ -157,7 +157,7 @@ def leaves_only(branch, join, flag, counts, reads):
 
 
 def counted(out, loop, counts, ends, lengths, names):
-    """Find what the loop counts, and what it walks over."""
+    """Finds the loop's counter and the items that it iterates over."""
     rest = out.rest
     if not (is_application(rest, operator.lt) and isinstance(rest.args[0], Var)) or \
             loop.origin is None or not loop.origin.statement.startswith("for "):
@@ -175,7 +175,7 @@ def counted(out, loop, counts, ends, lengths, names):
 
 
 def walked_over(out, loop, index, count, length, inside, names):
-    """Leave to the head of the loop what it walks over: arrays from end to end, side by side, or a range."""
+    """Moves the loop's items into its head: whole arrays, several of them side by side, or a range."""
     items, others, touched = [], [], set()
     for step in out.body:
         value = step.value if isinstance(step, Let) and len(step.targets) == 1 and step.origin is not None and \
@@ -200,7 +200,7 @@ def walked_over(out, loop, index, count, length, inside, names):
 
 
 def known_ends(value, index, count):
-    """The arguments of a range of known length if a value is its entry: up or down from a constant, by ones."""
+    """The arguments of a range of known length, with step 1 or -1, if a value is its entry; else None."""
     if not isinstance(count, Const) or not isinstance(value, Apply) or len(value.args) != 2:
         return None
     start, other = value.args
@@ -226,12 +226,12 @@ def spans(array, length):
 
 
 class Exits:
-    """The part of the writer that prints such loops."""
+    """The part of emit.py's writer that prints loops that are left early."""
 
     def step_While(self, step):
         found = exit_of(step, self.counts, self.lengths, self.naming.names)
         if found is None or not self.keep_their_names(found):
-            return self.asking(step)
+            return self.while_loop(step)
         flag, told = found.flag, self.counts.get(found.flag.outer, 0) > 0
         carries = [c for c in step.carries if c is not found.counter and (c is not flag or told)]
         if found.counter is not None:
@@ -244,16 +244,16 @@ class Exits:
         return [*before, loop, *self.copies([(c.outer, c.inner) for c in carries])]
 
     def keep_their_names(self, found):
-        """What is counted at another place has one name all along."""
+        """Whether each counter that is incremented elsewhere keeps one name."""
         names = self.naming.names
         return all(names.get(s.targets[0]) == names.get(s.value.args[0]) for s in found.first)
 
     def index_used_in(self, found):
-        """Whether a pass reads its index: besides the test, its own step, and what the loop walks over."""
+        """Whether a pass reads its index, other than in the test, its increment and the loop's items."""
         return self.counts.get(found.counter.inner, 0) > 2 + len(found.items)
 
     def left_pass(self, found, carries, start):
-        """The statements of a pass."""
+        """The statements of a pass of a loop that is left early; `start` sets its items."""
         wanted = [c for c in carries if self.counts.get(c.outer, 0) and c is not found.flag]
         self.leaving.append((found, wanted))
         body = [*self.block(found.first), *start, *self.until(found.body, found.flag.next, [])]
@@ -264,7 +264,7 @@ class Exits:
         return self.copies([(c.inner, c.next, (id(c), "next") in self.naming.copied_in) for c in carries])
 
     def until(self, block, value, pending):
-        """A block whose last branch may leave the loop; `pending` are the copies of the branches around."""
+        """A block whose last branch may leave the loop; `pending`: the copies of the enclosing branches."""
         *front, branch = block
         join = next(j for j in branch.joins if j.var is value)
         out, arms = self.block(front), []

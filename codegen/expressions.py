@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Operands and operations as expressions."""
+"""Prints the operands and operations of the normal form as Python expressions (gast trees)."""
 import math
 import operator
 import sys
@@ -70,19 +70,19 @@ COMPARE = {
 
 
 def takes_arrays(function):
-    """Whether a function takes a sequence of arrays, which may be lists of numbers as well."""
+    """Whether a function takes a sequence of arrays, each of which may be a list of numbers instead."""
     rule = rule_of(function)
     return rule is not None and any(rule.takes(name) == SEQUENCE for name in rule.arguments)
 
 
 def pack_given(node, function):
-    """The items of function([...]), a call without other arguments, as they stand; None of any other node."""
+    """The list in function([...]), a call without other arguments; None for any other node."""
     given = node.args if is_application(node, function) and not node.kwargs else ()
     return given[0] if len(given) == 1 and isinstance(given[0], Pack) else None
 
 
 def listed(node):
-    """The list of numbers that an array is made of, which NumPy takes in its place; what is no such array is itself."""
+    """The nested list that an array is made from, which NumPy accepts instead; any other node unchanged."""
     held = pack_given(node, np.array)
     if held is not None:
         return held
@@ -92,6 +92,8 @@ def listed(node):
 
 
 class Expressions:
+    """The part of emit.py's writer that prints expressions."""
+
     def expression(self, node):
         if isinstance(node, Var):
             return name(self.naming[node])
@@ -183,10 +185,10 @@ class Expressions:
         if spelled(function).startswith("np.") and takes_arrays(function):
             args = [Pack(a.kind, tuple(map(listed, a.items))) if isinstance(a, Pack) else a for a in args]
         words = [gast.keyword(k, self.expression(a)) for k, a in node.kwargs]
-        return gast.Call(self.callee(function), [self.handed(a) for a in args], words)
+        return gast.Call(self.callee(function), [self.argument(a) for a in args], words)
 
-    def handed(self, node):
-        """An argument of a call; what is start:stop in an index is a slice here."""
+    def argument(self, node):
+        """An argument of a call, where start:stop of an index must be spelled slice(start, stop)."""
         return as_index(self.expression(node))
 
     def drawn(self, node):
@@ -248,7 +250,7 @@ class Expressions:
         return gast.BoolOp(gast.Or(), [self.expression(a) for a in node.args])
 
     def say_run_length(self, node):
-        """The passes of a loop over range(start, stop, step)."""
+        """The length of range(start, stop, step)."""
         start, stop, step = node.args
         if not isinstance(step, Const) or step.value != 1:
             return gast.Call(name("len"), [gast.Call(name("range"), [self.expression(a) for a in node.args], [])], [])
@@ -298,7 +300,7 @@ class Expressions:
 
 
 def whole_shape(items):
-    """The array whose shape a tuple is, x of (x.shape[0], x.shape[1]); None if it is no array's."""
+    """The array whose whole shape a tuple is: x for (x.shape[0], x.shape[1]); else None."""
     lengths = [i.args for i in items if isinstance(i, Apply) and i.function is shape_of]
     x = lengths[0][0] if lengths and len(lengths) == len(items) else None
     whole = isinstance(x, Var) and isinstance(x.fact, Array) and not isinstance(x.fact, Listed) and \

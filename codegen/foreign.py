@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Functions of scipy.special in compiled code: the C functions that SciPy exports for Cython, called by their symbol.
+"""Functions of scipy.special and LAPACK in compiled code: C functions that SciPy exports for Cython, called by symbol.
 
-A symbol is given its address when the process first needs it, so machine code on disk holds names and no addresses.
-The text calls `scipy_erf(x)`; which of SciPy's variants that is follows from the types, double or complex.
+A symbol is resolved when the process first needs it, so machine code on disk holds names and no addresses.  The text
+calls `scipy_erf(x)`; the types of the arguments, double or complex, select one of SciPy's variants.
 """
 import ctypes
 import functools
@@ -27,7 +27,7 @@ _functions: dict = {}
 
 
 def variants(name: str) -> dict:
-    """The kinds of arguments that a function is exported for, each with what it gives and its symbol: ("dz", "z")."""
+    """{kinds of arguments, as "dz": (kinds of results, symbol, whether it takes Cython's extra int)} of a function."""
     if not _variants:
         _variants.update(_exported())
     return _variants.get(name, {})
@@ -58,13 +58,13 @@ def _kind(text):
 
 
 def functions(words: set[str]) -> dict[str, Any]:
-    """What compiled text calls, by name; their symbols have addresses after this."""
+    """The functions that compiled text calls, by name; registers the addresses of their symbols."""
     return {n: _function(n.removeprefix(PREFIX)) for n in sorted(NAMES & words)}
 
 
 @functools.cache
 def lapack() -> dict[str, Any]:
-    """Routines of LAPACK as Numba has bound them for its own use, by the names that the runtime calls them."""
+    """LAPACK routines in Numba's own bindings, by the names that the runtime calls."""
     from numba.extending import overload
     from numba.np.linalg import _LAPACK
 
@@ -83,7 +83,7 @@ BLAS, TRSM = "scipy.linalg.cython_blas", {"float32": "strsm", "float64": "dtrsm"
 
 
 def _triangular_systems():
-    """trsm of BLAS, which Numba has not bound: X with X op(A) = B in the place of B, by columns."""
+    """BLAS's trsm, which Numba does not bind: solves X op(A) = B in place of B, column-major."""
     from numba import types
     from numba.np.linalg import F_INT_nbtype, F_INT_nptype
 
@@ -107,7 +107,7 @@ def _triangular_systems():
 
 
 def with_addresses(function: FunctionType) -> None:
-    """Gives BLAS's routines that a function of the runtime calls their addresses in this process."""
+    """Registers the addresses of the BLAS routines that a runtime function calls."""
     if systems.blas_trsm.__name__ in function.__code__.co_names:
         from llvmlite import binding
         from numba.extending import get_cython_function_address
@@ -116,7 +116,7 @@ def with_addresses(function: FunctionType) -> None:
 
 
 def _of_dtype(routine):
-    """The form of a routine whose first array says the dtype."""
+    """The overload of a routine for the dtype of its first array."""
     def form(*args):
         bound = routine(next(a.dtype for a in args if hasattr(a, "dtype")))
         return lambda *args: bound(*args)
@@ -161,7 +161,7 @@ def _intrinsic(name):
 
 
 def _call(symbol, skips):
-    """How the call is written in LLVM: a complex number is passed as two doubles and returned as a pair of them."""
+    """What writes the call in LLVM: a complex number is passed as two doubles and returned as a pair of them."""
     from llvmlite import ir
     from numba.core import cgutils
 

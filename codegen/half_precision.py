@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Arrays in half precision on a device: stored so, computed in single precision.
+"""Arrays in half precision on a device: stored in half, computed in single precision.
 
-A function is lowered as if what is float16 were float32.  What its variables say of arrays is then said of its loops:
-those are allocated as float16, entries are rounded before they are stored and widened where they are read.  Every entry
-that is stored is rounded also where its number is used without being read again, so that both are the same number.
-Sums, products and numbers are not rounded before they are results; arrays that are added into stay single.
+A function is lowered as if float16 were float32.  Afterwards its loops allocate as float16 the arrays whose variables
+are float16, round entries before they store them, and widen entries where they read them.  A stored entry is rounded
+also where its value is used without being read again, so that both uses see the same number.  Sums, products and
+scalars are rounded only as results; arrays that are accumulated into stay in single precision.
 """
 import operator
 
@@ -36,14 +36,14 @@ from gradscribe.codegen.lowering import leaves
 from gradscribe.codegen.phi_types import is_view
 
 DOUBLES = (np.dtype("float64"), np.dtype("complex128"))
-OF_DTYPE = {np.nextafter, np.spacing, np.frexp}         # their values hang on the dtype that numbers have
+OF_DTYPE = {np.nextafter, np.spacing, np.frexp}         # whose values depend on the dtype
 PRODUCTS = {np.dot, np.matmul, operator.matmul, np.inner, np.tensordot, np.einsum}
 SPELLED = {"float16", "half", "f2", "<f2"}
 LARGEST = {"float16": 65504.0, "bfloat16": float.fromhex("0x1.FEp+127")}
 
 
 def in_half(x):
-    """Numbers in single precision that half precision has."""
+    """Rounds to half precision; the result is in single precision."""
     return np.asarray(x).astype(HALF).astype(SINGLE)[()]
 
 
@@ -58,7 +58,7 @@ def is_half(fact):
 
 
 def wide(fact):
-    """A fact with single precision in the place of half."""
+    """A fact with single precision in place of half."""
     if is_half(fact):
         return type(fact)(SINGLE, fact.dims, fact.length)
     if isinstance(fact, Stack):
@@ -69,25 +69,25 @@ def wide(fact):
 
 
 def is_single(function: Function, captured: dict) -> bool:
-    """Whether nothing in a function is in double precision, but numbers of Python's, which take what they meet."""
+    """Whether nothing in a function is in double precision, apart from Python's weak scalars."""
     told, found = Core(None, set()), [v.fact for v in variables(function, captured)]
     try:
         for value in (*leaves(function.result), *(getattr(s, "value", None) for s in walk(function.body))):
             found += [told.fact(call) for call in calls(value)]
-    except ShapeError:                  # it is said where the function is lowered
+    except ShapeError:                  # raised again where the function is lowered
         return False
     return not any(isinstance(f, Array) and not f.weak and np.dtype(f.dtype) in DOUBLES for f in found)
 
 
 def variables(function, captured):
-    """All variables of a function: its parameters and what it reads from outside first."""
+    """All variables of a function, parameters and captured arrays first."""
     yield from (p.value for p in function.params if isinstance(p.value, Var))
     yield from {v: None for v, _ in captured.values()}
     yield from all_made(function.body)
 
 
 def calls(value):
-    """The calls in a value, itself among them."""
+    """The calls in a value, including itself."""
     if isinstance(value, Apply):
         yield value
         for a in (*value.args, *(a for _, a in value.kwargs)):
@@ -95,10 +95,10 @@ def calls(value):
 
 
 class Widened:
-    """A function, and the arrays it reads from outside, in single precision where they are in half.
+    """A function and its captured arrays with half precision replaced by single.
 
     Attributes: function, captured (as compile_function takes them), given (dtype of each parameter), results (dtype of
-    each leaf of the result that is an array or a number, else None), some (whether there is anything in half).
+    each leaf of the result that is an array or a number, else None), some (whether anything is in half).
     """
 
     def __init__(self, function: Function, captured: dict, bfloat16: bool = False):
@@ -124,7 +124,7 @@ class Widened:
         self.function = Function(function.label, params, body, self.value(function.result, env), function.about)
 
     def factors_named(self, block):
-        """A block in which what is made to be a factor of a product has a name, and so a dtype."""
+        """A block in which factors of products that are computed in place have names, and so a dtype."""
         out = []
         for step in block:
             out.append(Let(step.targets, self.with_names(step.value, out, step.origin), step.origin) if isinstance(
@@ -132,7 +132,7 @@ class Widened:
         return out
 
     def with_names(self, node, before, origin):
-        """A value whose factors have names, set before; its calls know their place."""
+        """A value whose factors are names, assigned in `before`; its calls have an origin."""
         if not isinstance(node, Apply):
             return node
         args = [self.with_names(a, before, origin) for a in node.args]
@@ -143,13 +143,13 @@ class Widened:
         return Apply(node.function, tuple(args), node.kwargs, node.origin or origin)
 
     def value(self, node, env):
-        """A value with other variables, in which dtypes and constants in half precision are in single."""
+        """A value with the variables of `env`, and with dtypes and constants in single precision instead of half."""
         if isinstance(node, Const):
             return constant(node)
         if isinstance(node, Apply):
             if node.function in OF_DTYPE:
-                raise RuleError(f"np.{node.function.__name__} hangs on the precision of numbers, which is single on a "
-                                "device where arrays are in half", node.origin,
+                raise RuleError(f"np.{node.function.__name__} depends on the precision of numbers, which is single on "
+                                "a device where arrays are in half", node.origin,
                                 "Compute it in single precision: x.astype(np.float32).")
             args = tuple([self.value(a, env) for a in node.args])
             if node.function is astype and isinstance(node.args[1], Const) and np.dtype(node.args[1].value) == HALF:
@@ -165,18 +165,18 @@ class Widened:
         return env.get(node, node)
 
     def finite(self, given, words):
-        """Keywords of np.nan_to_num with the largest numbers of the format, where none are given."""
+        """Keywords of np.nan_to_num, by default with the largest numbers of the half format."""
         known = {**dict.fromkeys(("x", "copy", "nan", "posinf", "neginf")[:given]), **dict(words)}
         return words + tuple((k, Const(v)) for k, v in (("posinf", self.largest), ("neginf", -self.largest)) if (
             k not in known or isinstance(known[k], Const) and known[k].value is None))
 
     def results_as(self, results: list, short: np.dtype) -> list:
-        """What each leaf of the result is, with the dtypes that the function gives; short: of those in half."""
+        """The kinds of the result's leaves with the function's own dtypes; short: the dtype of those in half."""
         return [(kind, (short.type(what) if kind == "literal" else short) if dtype == HALF else what)
                 for dtype, (kind, what) in zip(self.results, results)]
 
     def allocate(self, lowering) -> None:
-        """What its variables say of arrays is said of those that a lowering makes."""
+        """Has a lowering allocate in half precision the arrays whose variables are in half."""
         named: dict = {}
         for v, settled in lowering.function.notes["renamed"].items():
             if settled in lowering.naming.names and isinstance(v.fact, Array) and v.fact.dims:
@@ -185,7 +185,7 @@ class Widened:
         self.returned = [d for d, (kind, _) in zip(self.results, lowering.results) if kind != "literal"]
         half = {n for n, found in named.items() if all(found)}
         own = {e.id for e, dtype in zip(made[-1].value.items, self.returned) if dtype == HALF and isinstance(
-            e, loops.Name)} - named.keys()                  # arrays of a single name are the lowering's own
+            e, loops.Name)} - named.keys()                  # no variable's, but arrays that the lowering made
         own |= {s.value.id for s in made if isinstance(s, loops.Let) and isinstance(s.value, loops.Name) and
                 s.name in half | own} - named.keys()
         added = {s.entry.array.id for s in made if isinstance(s, loops.Store) and s.op is not None and isinstance(
@@ -195,10 +195,9 @@ class Widened:
         self.stored |= {v.hint for v, value in self.captured.values() if is_half(describe(value)) and v.fact.dims}
 
     def store(self, function: loops.Function) -> None:
-        """What is in half precision is stored so, after the passes over loops."""
+        """Has the loops store in half precision what is in half, after all passes."""
         if self.some:
             store_in_half(function, self.stored, self.returned, self.widening)
-
 
 
 def constant(node):

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """The runtime's functions for Numba.
 
-Short ones are compiled into what calls them.  Those marked `whole`, which take stacks of matrices or sets of lines, are
-compiled by themselves: Numba would hand their instructions to each caller, to be optimised again.  These are called by
-symbol, and kept on disk by themselves: a program that solves systems is compiled as quickly as one that adds, once a
-first one was.  Like SciPy's functions (foreign.py), a symbol is given its address when the process first needs it, so
-machine code on disk holds names and no addresses.
+Short ones are compiled into their callers.  Those marked `whole`, which take stacks of matrices or sets of lines, are
+compiled separately: Numba would copy their instructions into each caller, to be optimised again.  They are called by
+symbol and have their own entries in the cache on disk, so only the first program that solves systems takes long to
+compile.  As with SciPy's functions (foreign.py), a symbol is resolved when the process first needs it, so machine code
+on disk holds names and no addresses.
 """
 import ast
 import functools
@@ -24,14 +24,14 @@ from gradscribe.codegen.region_forms import for_numba
 from gradscribe.runtime.modules import RUNTIME
 
 HELPERS = {n: f for module in RUNTIME for n, f in vars(module).items() if isinstance(f, FunctionType)}
-_callable: dict = {}                    # what compiled code calls, by name
-_space: dict = {}                       # the names that the runtime's functions see
-_made: dict[str, tuple] = {}            # of those that have an address, by symbol: name, types, what Numba made
+_callable: dict = {}                    # the functions that compiled code calls, by name
+_space: dict = {}                       # the globals of the runtime's functions
+_made: dict[str, tuple] = {}            # {registered symbol: (name, types, Numba's compile result)}
 
 
 def helpers() -> dict[str, Any]:
-    """What compiled code calls by the names of the runtime's functions, each seeing the others so."""
-    if not _callable:                   # filled at once: Ctrl-C may come between any two steps
+    """The runtime's functions as compiled code calls them, by name; they call each other in this form too."""
+    if not _callable:                   # filled last, in one step: Ctrl-C may come at any time
         made = {name: through_symbol(function) if hasattr(function, "whole") else dispatcher(name)
                 for name, function in HELPERS.items()}
         _space.update({n: v for module in RUNTIME for n, v in vars(module).items()})
@@ -43,13 +43,13 @@ def helpers() -> dict[str, Any]:
 
 @functools.cache
 def leaves_unsaid(name: str) -> bool:
-    """Whether a function of the runtime, or one that it calls, may raise Unsaid."""
+    """Whether a runtime function, or one that it calls, may raise Unsaid."""
     words = set(HELPERS[name].__code__.co_names) - {name}
     return "Unsaid" in words or any(map(leaves_unsaid, words & HELPERS.keys()))
 
 
 def with_regions(function):
-    """A function whose loops are written by region_forms.py, which tells LLVM that its arrays share no memory."""
+    """A function whose loops region_forms.py writes, which tells LLVM that its arrays do not alias."""
     tree = ast.parse(inspect.getsource(function))
     tree.body[0].decorator_list = []
     loops = from_tree(tree.body[0], function.apart)
@@ -65,7 +65,7 @@ def with_regions(function):
 
 @functools.cache
 def dispatcher(name):
-    """A function of the runtime as Numba's, whose names are those of what compiled code calls."""
+    """The Numba dispatcher of a runtime function, which calls other runtime functions as compiled code does."""
     import numba
     function = HELPERS[name]
     if hasattr(function, "apart"):
@@ -79,13 +79,13 @@ def dispatcher(name):
         function = inside[name]
     else:
         function = FunctionType(function.__code__, _space, name, function.__defaults__)
-    # no fast mathematics: comparisons with NaN and exact sums are meant
+    # no fast math: these functions rely on comparisons with NaN and on exact sums
     return numba.njit(error_model="numpy", no_cpython_wrapper=True, no_cfunc_wrapper=True,
                       nogil=not hasattr(HELPERS[name], "calls_python"), fastmath=False)(function)
 
 
 def through_symbol(function):
-    """What compiled code calls in the place of a function of the runtime."""
+    """The intrinsic that compiled code calls in place of a runtime function."""
     from numba.extending import intrinsic
 
     def typed(*types):
@@ -100,7 +100,7 @@ def through_symbol(function):
 
 
 def addressed(name: str, types: tuple) -> tuple[str, Any]:
-    """The symbol of a function for arguments of these types, which has its address now, and what Numba made."""
+    """(symbol, Numba's compile result) of a function for these types; registers the symbol's address."""
     key = hashlib.sha256("\0".join([cache.stamp(), name, *map(str, types)]).encode()).hexdigest()[:40]
     symbol = f"gradscribe.{name}.{key}"
     if symbol not in _made:
@@ -115,7 +115,7 @@ def addressed(name: str, types: tuple) -> tuple[str, Any]:
 
 
 def compiled_for(types, key, dispatcher):
-    """A dispatcher with its code for these types: from the disk, or compiled and kept there."""
+    """Gives a dispatcher its code for these types: from the disk, or compiled and stored there."""
     if not cache.load(key, dispatcher, addressed):
         compiled_and_kept(types, key, dispatcher)
 
@@ -127,14 +127,14 @@ def compiled_and_kept(types: tuple, key: str, dispatcher: Any) -> None:
 
 
 def called_by(library):
-    """The runtime's functions that machine code calls by symbol, (name, types) each: its own calls, and those of the
-    functions that were linked into it, whenever they were compiled.
+    """(name, types) of the runtime functions that machine code calls by symbol, including the calls of functions that
+    were linked into it.
     """
     return [_made[f.name][:2] for f in library._final_module.functions if f.is_declaration and f.name in _made]
 
 
 def _call(symbol, about):
-    """How the call is written: as Numba's own are, but of a function that is known by its name alone."""
+    """What writes the call, in Numba's calling convention, of a function of which only the symbol is known."""
     def emit(context, builder, signature, values):
         kind = context.call_conv.get_function_type(about.restype, about.argtypes)
         from numba.core import cgutils

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reading and writing at indices: slices are Numba's views, everything else is loops with checked places."""
+"""Lowering of reads and writes at indices: slices become Numba's views, all else loops with bounds-checked indices."""
 import operator
 from typing import Any
 
@@ -16,7 +16,7 @@ ALL, NEW = loops.Slice(None, None, None), loops.Const(None)         # parts of a
 
 
 class Part:
-    """One part of an index: none, slice, int or array; `value` is its operand or lazy array."""
+    """One part of an index, of kind none (a new axis), slice, int or array; `value` is its operand or lazy array."""
     __slots__ = ("kind", "value")
 
     def __init__(self, kind, value=None):
@@ -31,13 +31,13 @@ class Part:
 
     @property
     def in_one_piece(self):
-        """Whether the entries that it leaves of an axis lie side by side, with all that is on the axes after it."""
+        """Whether the part is a slice without a step, which selects contiguous entries of the axis."""
         step = self.value.step if self.kind == "slice" else self
         return step is None or isinstance(step, Const) and step.value is None
 
 
 def parts_of(lowering, index, rank):
-    """The parts of an index, one for each axis of the array and for each new one."""
+    """The parts of an index, one for each axis of the array and each new axis."""
     given = list(index.items) if isinstance(index, Pack) and index.kind == "tuple" else \
         [Const(p) for p in index.value] if isinstance(index, Const) and isinstance(index.value, tuple) else [index]
     parts, dots = [], None
@@ -57,17 +57,17 @@ def parts_of(lowering, index, rank):
 
 
 def index_part(lowering, p):
-    """An integer, an array of integers, or a mask: the places where it is true, axis by axis."""
+    """The parts for an integer, an array of integers, or a mask (one array of indices for each of its axes)."""
     x = lowering.lazy(p)
     if x.exact.kind == "b":
         if not x.rank:
-            lowering.refuse("an index that is a truth value has no Numba form")
+            lowering.refuse("an index that is a single boolean has no Numba form")
         return [Part("array", line) for line in places(lowering, x)]
     return [Part("array", x if x.cost <= 1 else lowering.array(x)) if x.rank else Part("int", p)]
 
 
 def places(lowering: Core, mask: Any) -> list[Lazy]:
-    """Where an array is not zero: one vector for each axis."""
+    """The indices of an array's nonzero entries: one vector for each axis."""
     mask = lowering.array(mask)
     row = flat(lowering, mask)
     row = lowering.array(row)
@@ -85,7 +85,7 @@ def places(lowering: Core, mask: Any) -> list[Lazy]:
 
 
 def checked(lowering, place, dim, node=None):
-    """An integer as a place on an axis: checked, unless it is certain to lie inside."""
+    """An integer as an index on an axis, with a bounds check unless it is certain to lie inside."""
     if node is not None:
         if isinstance(node, Const) and dim.key[0] is None:
             k, n = int(node.value), dim.key[1]
@@ -105,7 +105,7 @@ def sliced(lowering: Core, s: Slice) -> loops.Slice:
 
 
 def slice_dim(lowering, d, s, name, k, fact=None):
-    """The axis that a slice leaves, as far as its length is shared with others."""
+    """The axis that results from a slice, with a key that equal lengths share."""
 
     def number(p):
         value = None if p is None else getattr(p, "value", "?")
@@ -113,7 +113,7 @@ def slice_dim(lowering, d, s, name, k, fact=None):
 
     start, stop, step = number(s.start), number(s.stop), number(s.step)
     ends = [p.value if isinstance(p, Const) else p for p in (s.start, s.stop, s.step)]
-    known = all(p is None or isinstance(p, (Var, int)) for p in ends)       # one for equal places on equal axes
+    known = all(p is None or isinstance(p, (Var, int)) for p in ends)       # equal ends of equal axes: equal keys
     key, kind, length = ("slice", d.key, *ends) if known else (name, lowering.fresh("key")), "maybe", None
     if fact is not None:
         n = fact.normal()
@@ -126,14 +126,14 @@ def slice_dim(lowering, d, s, name, k, fact=None):
             key, kind, length = d.key, d.kind, lowering.stable(d.length)
         elif step in (None, 1) and (start or 0) >= 0 and (stop is None or stop < 0):
             gone = (start or 0) - (stop or 0)
-            key = ("clipped", shifted(d.key, -gone))    # lengths are not below 0: equal keys, equal lengths
+            key = ("clipped", shifted(d.key, -gone))    # clipped at 0: equal keys still mean equal lengths
             length = lowering.less(d.length, gone)
     length = loops.Const(key[1]) if key[0] is None else length or loops.Length(name, k)
     return ONE if kind == "one" else Dim(length, key, kind)
 
 
 def view(lowering, x, parts, fact=None):
-    """x[parts] for slices, integers and None, as Numba's view of a named array, or an entry."""
+    """x[parts] for slices, integers and None, as a Numba view of a named array, or an entry."""
     axis, places, source = 0, [], []
     for p in parts:
         if p.kind == "none":
@@ -169,7 +169,7 @@ def view(lowering, x, parts, fact=None):
 
 
 def gathered(lowering, x, parts):
-    """x[parts] with arrays of integers among the parts: a lazy array."""
+    """The lazy array x[parts] with arrays of integers among the parts."""
     if any(p.kind == "slice" and not p.full for p in parts):
         x = x if x.name else lowering.array(x)
         kept = [p if p.kind == "slice" else Part("slice", Slice(None, None, None)) for p in parts if p.kind != "none"]
@@ -235,7 +235,7 @@ def _getitem(lowering, node):
 
 
 def reading(lowering, x, parts):
-    """An entry or a line of an expression, without the expression's array."""
+    """An entry or a line of a lazy array, which is not materialised."""
     own = [p for p in parts if p.kind != "none"]
     fixed = [
         checked(lowering, lowering.atom(lowering.scalar(p.value), "place"), d, p.value) if p.kind == "int" else None
@@ -251,7 +251,7 @@ def reading(lowering, x, parts):
     return Lazy(dims, x.dtype, read, x.cost)
 
 
-# --- picking ----------------------------------------------------------------------------------------------------------
+# --- selecting --------------------------------------------------------------------------------------------------------
 
 @lazily(np.take)
 def _take(lowering, node):
@@ -326,7 +326,7 @@ def _bincount(lowering, node):
 # --- writing ----------------------------------------------------------------------------------------------------------
 
 def kept(lowering, number):
-    """A number under a name of its own."""
+    """A scalar stored in a name."""
     value = number.cast([], number.dtype)
     if not isinstance(value, loops.Name):
         value = lowering.result("t", "{}", value)
@@ -335,7 +335,7 @@ def kept(lowering, number):
 
 
 def kept_apart(lowering, part, target):
-    """An index array as it was before the first entry is written: x[x] = v reads what it writes."""
+    """An index array copied before the first write, in case it aliases the target, as in x[x] = v."""
     x = part.value
     if part.kind != "array" or not x.rank or x.name is not None and x.name != target.name and not x.view:
         return part
@@ -344,9 +344,9 @@ def kept_apart(lowering, part, target):
 
 def write(lowering: Core, target: Lazy, index: Any, value: Any, how: str, shared: bool = True,
           apart: bool = False) -> None:
-    """target[index] = value, or += where `how` is add; `at` adds at repeated places each time.
+    """target[index] = value, or += where `how` is add; `at` adds at a repeated index each time.
 
-    shared: whether the value may be read from what is written; apart: each entry of it may be computed where it is
+    shared: whether the value may alias the target; apart: whether each of its entries may be computed where it is
     written.
     """
     parts = [kept_apart(lowering, p, target) for p in parts_of(lowering, index, target.rank)]
@@ -356,7 +356,7 @@ def write(lowering: Core, target: Lazy, index: Any, value: Any, how: str, shared
         place = view(lowering, target, parts)
         unsure = [(a, b) for a, b in zip(value.dims, place.dims) if a.key != b.key]
         apart = value.rank == place.rank and all(d.kind != "one" for pair in unsure for d in pair)
-        if apart and unsure:            # as a rule they are equal
+        if apart and unsure:            # usually they are equal
             equal = joined("and", [quoted("{} == {}", a.length, b.length) for a, b in unsure])
     else:
         apart = False
@@ -389,7 +389,7 @@ def write(lowering: Core, target: Lazy, index: Any, value: Any, how: str, shared
 
 
 def laid(lowering, place, value, sign, dtype):
-    """Writes a value over a part of an array, which it may have to be repeated for."""
+    """Writes a value over a part of an array, with broadcasting."""
     own = lowering.laid_over(value.dims, place.dims)
     with lowering.nest(place.dims) as spot:
         lowering.say("{} {} {}", place.read(spot), sign, value.cast(own(spot), dtype))

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Functions of LLVM's that a module has for itself: what it needs in several places is written once and called.
+"""Internal LLVM functions of a module: code that is needed in several places is written once and called.
 
-LLVM takes time for each instruction, so what is as long as a product or an allocation is a function; where it is called
-once, or is short, LLVM puts it back by itself.
+LLVM's time grows with the number of instructions, so code as long as a matrix product or an allocation is a function.
+LLVM inlines it again where it is short or called once.
 """
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -10,10 +10,10 @@ from typing import Any
 
 def called(context: Any, builder: Any, name: str, kinds: Sequence, result: Any, values: Sequence,
            write: Callable[[Any, list], Any], stays: bool = False) -> Any:
-    """What a function of the builder's module gives, which the first call writes; what it raises is raised here.
+    """The result of an internal function of the builder's module, which the first call writes; propagates its errors.
 
-    name: one for all that is written by `write(builder, values)`; kinds, result: the types, as Numba has them;
-    stays: whether it is never put in the place of a call.
+    name: the same for all that `write(builder, values)` writes; kinds, result: Numba's types; stays: whether it is
+    never inlined.
     """
     from llvmlite import ir
     from numba.core import cgutils
@@ -37,8 +37,8 @@ def called(context: Any, builder: Any, name: str, kinds: Sequence, result: Any, 
 
 
 def without_estimates(function: Any) -> None:
-    """Has quotients and roots of a function of LLVM's computed, not estimated, where reciprocals are allowed.
+    """Forbids estimates of quotients and roots in an LLVM function whose fast-math flags allow reciprocals.
 
-    Source: LLVM, TargetLoweringBase::getRecipEstimateSqrtEnabled, which asks the attribute `reciprocal-estimates`.
+    Source: LLVM, TargetLoweringBase::getRecipEstimateSqrtEnabled, which reads the attribute `reciprocal-estimates`.
     """
-    set.add(function.attributes, '"reciprocal-estimates"="none"')       # llvmlite knows attributes without values
+    set.add(function.attributes, '"reciprocal-estimates"="none"')       # llvmlite supports no attributes with values

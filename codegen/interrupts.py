@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Ctrl-C while Numba compiles: at once where nothing is left half done, else a moment later.
+"""Ctrl-C while Numba compiles: it stops at once where that is safe, else a moment later.
 
-What is compiled is thrown away.  But a module that is half imported, tables that Numba has half read, or memory of
-LLVM's that somebody was about to own stay as they are for the rest of the process; and what is raised while LLVM calls
-back is lost.
+The function being compiled can be thrown away.  But a module that is half imported, tables that Numba has half read,
+or LLVM memory without an owner would stay broken for the rest of the process, and an exception raised in a callback
+from LLVM is lost.
 """
 import _thread
 import signal
@@ -19,7 +19,7 @@ TABLES = {"refresh", "install_registry", "load_additional_registries", "_load_bu
 
 
 def can_stop(frame: FrameType | None, outer: FrameType | None = None) -> bool:
-    """Whether none of the frames up to `outer` is amid something that must be done as a whole."""
+    """Whether none of the frames up to `outer` is inside an operation that must not be interrupted."""
     while frame is not None and frame is not outer:
         module = frame.f_globals.get("__name__") or ""
         if module.startswith(WHOLE) or frame.f_code.co_name in TABLES and module.startswith(("numba", "gradscribe")):
@@ -30,7 +30,7 @@ def can_stop(frame: FrameType | None, outer: FrameType | None = None) -> bool:
 
 @contextmanager
 def stopped_cleanly() -> Iterator[None]:
-    """Ctrl-C in here stops between two steps, or after the last."""
+    """Inside, Ctrl-C takes effect only where `can_stop` holds, or at the end."""
     handler = signal.getsignal(signal.SIGINT)
     if threading.current_thread() is not threading.main_thread() or not callable(handler):
         yield

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Normal form to a compiled callable for the CPU: the loops that `lowering` makes, given to Numba.
+"""Compiles a function in normal form for the CPU: `lowering` makes loops of it, and Numba compiles them.
 
-The arguments of the compiled function are the leaves of the parameters: contiguous arrays and scalars; arrays read from
-outside come after them.  Its signature is fixed, so nothing is compiled at a call.
+The arguments of the compiled function are the leaves of the parameters, contiguous arrays and scalars, followed by the
+captured arrays.  Its signature is fixed, so nothing is compiled at a call.
 """
 import ast
 import dataclasses
@@ -47,43 +47,43 @@ from gradscribe.codegen.region_forms import for_numba
 from gradscribe.runtime import compiled
 
 NOT_SPREAD = ("comprehension", "reduction", "inplace_binop", "setitem", "numpy", "stencil", "fusion")
-LEVELS = 90                         # Python reads 100, and passes over the text add some
-FAST = frozenset({"contract", "arcp"})          # sums have more, see decisions.py
+LEVELS = 90                         # Python's parser takes 100, and later passes add some
+FAST = frozenset({"contract", "arcp"})          # sums have more flags, see decisions.py
 
 
 class Compiled:
-    """A compiled function of the leaves of the arguments, in the order of the parameters, and of what is `extra`.
+    """A compiled function of the leaves of the arguments, in the order of the parameters.
 
-    Attributes: function (gives the leaves of the result that are not known when compiling), source (the text that was
-    compiled), results (what each leaf of the result is), extra (arrays read from outside).
+    Attributes: function (returns the leaves of the result that are not known when compiling), source (the text that was
+    compiled), results (the kind of each leaf of the result), extra (captured arrays, passed after the leaves).
     """
 
     def __init__(self, source, function, kinds, results, extra, made, reports=()):
-        """made: the label and the flags that the text was compiled with; None where that has no LLVM IR of its own;
-        reports: functions that it has the process call, which are there as long as this is.
+        """made: the label and the flags that the text was compiled with, None if it has no LLVM IR; reports: Python
+        functions that its reports call, kept alive here.
         """
         self.source, self.function, self.kinds, self.results, self.extra = source, function, kinds, results, extra
         self.made, self.reports = made, reports
 
     @property
     def leaves_unsaid(self) -> bool:
-        """Whether it may raise Unsaid: what it found is to be worded, or computed, by the plain function."""
+        """Whether it may raise Unsaid, upon which the plain function runs, for its result or its error message."""
         words = set(re.findall(r"\b[A-Za-z_]\w*\b", self.source))
         return "Unsaid" in words or any(leaves_unsaid(name) for name in words & HELPERS.keys())
 
     @property
     def can_be_launched(self) -> bool:
-        """Whether `launcher` takes it."""
+        """Whether it can run on several threads by `launcher`."""
         return can_launch(self)
 
     def launcher(self, name: str, size: int, plain: Callable) -> Launcher:
-        """What runs it on threads, side by side: see launching.py."""
+        """What runs it on several threads in parallel: see launching.py."""
         return Launcher(self, name, size, plain)
 
     apart = staticmethod(apart)
 
     def llvm(self):
-        """The LLVM IR; what was read from the disk has none, and is compiled again."""
+        """The LLVM IR; code that was read from the disk has none, and is compiled again."""
         label, flags = self.made
         (found,) = self.function.overloads.values()
         if found.library._disable_inspection:
@@ -91,7 +91,7 @@ class Compiled:
         return found.library.get_llvm_str()
 
     def __call__(self, *leaves):
-        """The leaves of the result, those that are known when compiling included."""
+        """The leaves of the result, including those that are known when compiling."""
         try:
             out = iter(self.function(*leaves, *self.extra))
         except TypeError:
@@ -100,16 +100,16 @@ class Compiled:
             what, type) else next(out) for kind, what in self.results])
 
     def fitted(self, *leaves):
-        """A call with arguments that are not contiguous, not writable, or of another dtype."""
+        """Calls it with arguments that are not contiguous, not writable, or of another dtype."""
         return self.function(*self.taken(leaves))
 
     def taken(self, leaves):
-        """Such arguments as the compiled function takes them."""
+        """Arguments converted to the contiguous, writable arrays that the compiled function takes."""
         return [_fitted(a, k) for a, k in zip(leaves, self.kinds)]
 
 
 def _fitted(value, kind):
-    """An argument as the compiled function takes it."""
+    """An argument, converted to the scalar or the contiguous, writable array that the compiled function takes."""
     dtype, rank = kind
     if dtype == "generator":
         return value
@@ -122,10 +122,10 @@ def _fitted(value, kind):
 def compile_function(function: Function, captured: dict | None = None, fast_math: bool = True,
                      parallel: bool = False, meet: Callable[[list], None] | None = None,
                      filled: Iterable = ()) -> Compiled:
-    """Compile a finished normal form without containers; `captured` holds the arrays read from outside.
+    """Compiles a finished normal form without containers.
 
-    meet: is given the lengths of arguments that the loops compare, though each was equal to another in the example, as
-    lists of their symbols; it may raise; filled: lengths of arguments that are not 0.
+    captured: the arrays read from outside; meet: called with lists of the symbols of argument lengths that the loops
+    compare although they were equal in the example; it may raise; filled: lengths of arguments that are not 0.
     """
     keep_memory()
     passes = functools.partial(for_cpu, parallel=parallel, any_order=fast_math)
@@ -136,11 +136,11 @@ def compile_function(function: Function, captured: dict | None = None, fast_math
             kinds.append(("generator", 0))
             continue
         if not isinstance(p, Array) or not compiles(p.dtype):
-            raise RuleError(f"{name} is {spell(p)}, which Numba does not hold", place_of(function.about, name),
+            raise RuleError(f"{name} is {spell(p)}, which Numba does not support", place_of(function.about, name),
                             UNCOMPILED)
         kinds.append((np.dtype(p.dtype), p.rank))
     flags = FAST if fast_math else frozenset()
-    if " in prange(" in text:           # Numba's functions of loops do not take no_estimates_ along
+    if " in prange(" in text:           # Numba does not pass no_estimates_ on to the functions of parallel loops
         flags = flags - {"arcp"} | {"parallel"}
     try:
         dispatcher = compiled_text(text, function.label, kinds, flags, function=lowering.loops)
@@ -154,18 +154,18 @@ def compile_function(function: Function, captured: dict | None = None, fast_math
 
 @functools.cache
 def keep_memory():
-    """Memory that is given back stays with the process, up to what glibc keeps of itself once an array of this size was
-    freed: the temporaries of a call are those of the call before, without the page faults of new ones.
+    """Has glibc keep freed memory in the process, by freeing one array of this size: the temporaries of a call then
+    reuse the memory of the last call's, without page faults.
 
-    Source: malloc.c of glibc, DEFAULT_MMAP_THRESHOLD_MAX and what free() does with a mapped chunk below it.
+    Source: malloc.c of glibc, DEFAULT_MMAP_THRESHOLD_MAX and how free() treats a mapped chunk below it.
     """
     np.empty((32 << 20) - (64 << 10), np.uint8)
 
 
 def lowered(function: Function, captured: dict, passes: Callable[..., Any] = for_cpu,
             meet: Callable[[list], None] | None = None, filled: Iterable = ()) -> tuple[str, Lowering, list, list]:
-    """The text of a function for Numba, the lowering that made it, arrays from outside, and where lines come from;
-    passes: over its loops; meet, filled: as of compile_function.
+    """(text for Numba, the lowering that made it, captured arrays, origins of lines) of a function; passes: over its
+    loops; meet, filled: as in compile_function.
     """
     lowering, extra = in_loops(function, captured, filled=filled)
     if meet is not None:
@@ -176,18 +176,18 @@ def lowered(function: Function, captured: dict, passes: Callable[..., Any] = for
 
 def in_loops(function: Function, captured: dict, change: Callable[[Lowering], Any] | None = None,
              for_threads: bool = False, filled: Iterable = (), words: bool = False) -> tuple[Lowering, list]:
-    """The lowering of a function, of which `loops` is the function in the loop form, and the arrays read from outside.
+    """(lowering of a function, captured arrays); the lowering's `loops` is the function in loop form.
 
-    change: of a lowering, before it has types; for_threads: whether a device's threads will run it; filled: as of
-    compile_function; words: temporaries are called by what they are.
+    change: called with the lowering before types are known; for_threads: whether a device's threads will run it;
+    filled: as in compile_function; words: whether temporaries have descriptive names.
     """
     for p in function.params:
         if isinstance(p.value, Var) and isinstance(p.value.fact, Array) and not compiles(p.value.fact.dtype):
-            raise RuleError(f"{p.name} is {spell(p.value.fact)}, which Numba does not hold",
+            raise RuleError(f"{p.name} is {spell(p.value.fact)}, which Numba does not support",
                             place_of(function.about, p.name), UNCOMPILED)
     outside = list({id(v): (v, value) for v, value in captured.values()}.values())
     known = set()
-    for v, _ in outside:                # two arrays may have one name where they come from
+    for v, _ in outside:                # two captured arrays may have the same name
         hint, k = v.hint, 0
         while v.hint in known:
             k += 1
@@ -203,7 +203,7 @@ def in_loops(function: Function, captured: dict, change: Callable[[Lowering], An
     lowering = Lowering(made, naming, {*naming.names.values(), *taken, *(p.name for p in made.params)})
     lowering.for_threads = for_threads
     lowering.run()
-    if function.label in taken | {"np", "math", "prange", "Unsaid"}:        # it calls another by this name
+    if function.label in taken | {"np", "math", "prange", "Unsaid"}:        # the name of something that it calls
         function.label += "_"
     names = [p.name for p in lowering.inputs] + [v.hint for v, _ in outside] + [n for n, _ in lowering.lifted]
     extra = [value for _, value in outside] + [value for _, value in lowering.lifted]
@@ -211,7 +211,7 @@ def in_loops(function: Function, captured: dict, change: Callable[[Lowering], An
         change(lowering)
     deep = too_deep(lowering.body)
     if deep is not None:
-        raise RuleError(f"more than {LEVELS} branches and loops inside one another", deep.origin,
+        raise RuleError(f"more than {LEVELS} nested branches and loops", deep.origin,
                         "Write a loop over a table, or np.select.")
     given = [(p.name, p.value.fact) for p in lowering.inputs]
     given += zip(names[len(lowering.inputs):], map(describe, extra))
@@ -226,7 +226,7 @@ def in_loops(function: Function, captured: dict, change: Callable[[Lowering], An
 
 
 def equal_in_example(lowering, loops):
-    """The lengths of arguments that the loops compare, those of one size together, as symbols."""
+    """The symbols of argument lengths that the loops compare, grouped by their size in the example."""
     named = {name.id: symbol for symbol, (name, _) in lowering.named_lengths.items() if not symbol.asked}
     found = []
     for names in undecided(loops, set(named)):
@@ -238,7 +238,7 @@ def equal_in_example(lowering, loops):
 
 
 def too_deep(block, level=1):
-    """The first statement that has too many blocks around it."""
+    """The first statement that is nested too deeply, or None."""
     for s in block:
         found = s if level >= LEVELS else next(filter(None, (too_deep(b, level + 1) for b in blocks(s))), None)
         if found is not None:
@@ -253,8 +253,9 @@ def extra_facts(extra: Iterable[Any]) -> list[tuple[str, Any]]:
 # --- Numba ------------------------------------------------------------------------------------------------------------
 
 def compiled_text(text, label, kinds, flags, again=False, function=None):
-    """The function of a text, compiled for arguments of these kinds, or read from the disk; again: compiled at any
-    rate; function: its loop form, which is read from the text where there is none.
+    """The dispatcher of a text's function for arguments of these kinds, from the disk or newly compiled.
+
+    again: compile in any case; function: its loop form, by default read from the text.
     """
     import numba
     words = set(re.findall(r"\b[A-Za-z_]\w*\b", text))
@@ -293,7 +294,7 @@ def of_text(text: str, kinds: Iterable[tuple]) -> Loops:
 
 
 def _compiled(module, function, label, kinds, how, key):
-    """A dispatcher with its code, which is kept: the function with its regions, or as it stands."""
+    """Compiles the function with its scalar regions or, if Numba refuses that, as it is; stores and returns it."""
     import numba
     (jitted, tries, fast), signature = how, tuple(numba_type(dtype, rank) for dtype, rank in kinds)
     for with_regions in tries:
@@ -306,15 +307,15 @@ def _compiled(module, function, label, kinds, how, key):
             return dispatcher
         except Exception:
             if not found:
-                raise               # what Numba says of the text as it stands
+                raise               # Numba refuses the text as it is
 
 
 def _put(module, function, with_regions, fast, jitted):
-    """A function into its module, with those of its repeated parts; gives its regions, of which it has none where they
-    are not wanted; fast: decisions are kept from fast mathematics; jitted: makes a function one that Numba compiles.
+    """Puts a function and the outlined functions of its repeated parts into its module; returns its scalar regions, if
+    any.  fast: exempts decisions from fast math; jitted: Numba's decorator.
     """
     function = dataclasses.replace(function, types=dict(function.types), block=list(map(copied, function.block)))
-    propagate_copies(function)          # an array that goes on in the memory of another is that one
+    propagate_copies(function)          # an array that reuses another's memory gets its name
     numbered(function)
     if fast:
         mark_decisions(function)
@@ -341,7 +342,7 @@ def numba_type(dtype, rank):
 
 
 def _explained(error, text, origins):
-    """Numba's complaint at the user's line."""
+    """Numba's error at the user's line."""
     line = getattr(getattr(error, "loc", None), "line", None)
     message = str(error)
     found = [int(n) for n in re.findall(r"\((\d+)\)", message)] if line is None else [line]

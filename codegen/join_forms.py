@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Joining arrays and cutting them."""
+"""Lowering to loops of joining and splitting arrays."""
 from typing import Any
 
 import numpy as np
@@ -12,7 +12,6 @@ from gradscribe.codegen.loops.build import ZERO, joined, quoted
 from gradscribe.codegen.lowered import Core, Lazy, lazily, shape
 from gradscribe.codegen.scalar_forms import literal
 
-# --- joining and cutting ----------------------------------------------------------------------------------------------
 
 def items_of(lowering: Core, node: Any) -> list[Lazy]:
     if isinstance(node, Pack):

@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Compiled programs on threads: one thread of Python lays down what each is given, starts all, and takes the results.
+"""Compiled programs on threads: one Python thread writes each program's arguments, starts all, and reads the results.
 
-What a program is given lies in memory as its machine code takes it; `put` and `take`, which are compiled for the types
-of arguments and results, write and read it.  In between the threads run without Python's lock (meeting.py).  What goes
-another way, an error among it, comes back to Python in the thread where it happened, and ends as `runtime/teams.py` has
-it.
+The arguments lie in memory in the layout that machine code expects; `put` and `take`, which are compiled for the types
+of arguments and results, write and read it.  In between the threads run without the GIL (meeting.py).  Anything out of
+the ordinary, such as an error, returns to Python in the thread where it happened, and `runtime/teams.py` handles it.
 """
 import functools
 import hashlib
@@ -49,25 +48,23 @@ from gradscribe.runtime.compiled import Unsaid
 if TYPE_CHECKING:
     from gradscribe.codegen.jit_cpu import Compiled
 
-# what a member's program is given and gives
+# the memory of a member's program
 FUNCTION, CODE, EXCEPTION, HEAD = 0, 1, 2, 4        # words; arguments and results follow
 ALIGNED = 16                            # bytes
-MOST = 64                               # arguments that a program is given so
+MOST = 64                               # arguments that can be passed this way
 
 
 def can_launch(made: "Compiled") -> bool:
-    """Whether a compiled function runs on threads in this way: it does not talk to Python, but for functions over axes
-    and reports.
-    """
+    """Whether a compiled function can run on threads: it calls Python only for collectives and reports."""
     dtypes = [dtype for dtype, _ in made.kinds]
     return "generator_of" not in made.source and len(dtypes) <= MOST and "generator" not in dtypes
 
 
 class Launcher:
-    """A compiled function for so many members of an axis."""
+    """A compiled function for an axis of `size` members."""
 
     def __init__(self, made, name, size: int, plain: Callable):
-        """made: a jit_cpu.Compiled; plain(rank, given): what a member does in Python, where its exception is worded.
+        """made: a jit_cpu.Compiled; plain(rank, given) runs a member in plain Python, for the message of its exception.
         """
         (found,) = made.function.overloads.values()
         self.made, self.name, self.size, self.plain = made, name, size, plain
@@ -78,18 +75,18 @@ class Launcher:
         self.looks = spins() if size <= self.cores else 0
         MEETING.value = pointer_of(compiled("meet"))
         for function in ("serve", "recall", "finish", "await_member", "long_way"):
-            compiled(function)          # now, not while others wait
+            compiled(function)          # now, rather than while other threads wait
 
     def run(self, parts: Sequence[tuple], given: tuple, deadline: float | None) -> tuple | list:
-        """What the program gives each member for its leaves: a tuple of tuples; where one had its value from Python, a
-        list of (leaves, None) or (None, value).  given: the arguments of the call, for `plain`.
+        """The results of all members for their leaves, as a tuple of tuples; if a member ran in plain Python, a list of
+        (leaves, None) or (None, value).  given: the arguments of the call, for `plain`.
         """
         lane = self.idle.pop() if self.idle else Lane(self)
         return lane.run(parts, given, deadline)
 
 
 class Lane:
-    """Memory and groups for one call of a program at a time."""
+    """Memory and groups for one call at a time; concurrent calls use different lanes."""
 
     def __init__(self, launcher):
         self.launcher, size = launcher, launcher.size
@@ -106,13 +103,13 @@ class Lane:
         self.ended, self.grid, self.workers = 0.0, None, [None] * size
 
     def renew(self, deadline):
-        """Groups that nobody has met in."""
+        """New groups, in which no member has met another."""
         self.grid = teams.Grid([self.launcher.name], [self.launcher.size], deadline)
         self.deadline = deadline
         self.grid.look_in(self.look)
 
     def look(self):
-        """The ranks that have come to their ends; from now on those who do so say it."""
+        """The ranks that have ended; members that end from now on return to Python."""
         compiled("long_way")(self.team)
         return [k for k, code in enumerate(self.data[:, CODE].tolist()) if self.states[k] != RUNS and not code]
 
@@ -132,7 +129,7 @@ class Lane:
                 if worker is not self.workers[rank] or worker.serves is not self.grid.members(rank):
                     self.engage(worker, rank)
             words[SPINS] = looks = launcher.looks if teams.running() <= launcher.cores else 0
-            soon = time.perf_counter() - self.ended < SPINNING      # then this is a step of many
+            soon = time.perf_counter() - self.ended < SPINNING      # then this is one of many steps
             with groups.axes_bound(self.grid.members(0)):
                 whole = not launcher.launch(self.team, looks if soon else 0, LONG)
                 return tuple([launcher.take(line) for line in self.members]) if whole else self.concluded()
@@ -140,15 +137,15 @@ class Lane:
             if not whole:
                 workers = [w for rank, w in enumerate(workers, 1) if self.states[rank] == DONE]
             teams.given_back(workers, size - 1)
-            if len(workers) == size - 1:        # a thread that hangs keeps what it was given
+            if len(workers) == size - 1:        # else a thread that hangs still uses this lane
                 self.given = self.found = self.errors = None
                 if words[LONG_WAY]:
-                    self.grid = None    # the next call begins with groups in which nobody has been
+                    self.grid = None    # the next call makes new groups
                 launcher.idle.append(self)
             self.ended = time.perf_counter()
 
     def engage(self, worker, rank):
-        """A thread is a member's from now on."""
+        """Assigns a thread to a member."""
         if worker.rest is None:
             mail = lines(1)
             mail[LOCK] = lock()
@@ -158,10 +155,10 @@ class Lane:
         worker.serve(self.grid.members(rank), functools.partial(self.settle, rank))
         self.words[(MEMBERS + rank) * WORDS + MAIL] = worker.mail.ctypes.data
 
-    # what goes another way
+    # the long way, through Python
 
     def settle(self, rank):
-        """The end of a member's program, in its thread: it has failed, or others wait in Python."""
+        """Ends a member's program, in its thread, if it has failed or if others wait in Python."""
         if not self.data[rank, CODE]:
             self.grid.leave(rank)
             return
@@ -182,7 +179,7 @@ class Lane:
             self.grid.failed(rank, error)
 
     def concluded(self):
-        """The results, or the error, where not all have come to their ends by themselves."""
+        """The results, or the error, if not all members ended without Python."""
         self.words[LONG_WAY] = 1
         self.settle(0)
         self.states[0] = DONE
@@ -199,7 +196,7 @@ class Lane:
 
 @contextmanager
 def apart() -> Iterator[None]:
-    """Inside, this thread is no member of a team, as it is where a report of its program has it run others."""
+    """Inside, this thread belongs to no team: a report of its program may run other programs."""
     if not MEETING.value:
         yield
         return
@@ -211,7 +208,7 @@ def apart() -> Iterator[None]:
 
 
 def rest(worker, mail):
-    """A thread between two pieces of Python: it runs programs, and tells of those that end in another way."""
+    """Has a worker thread run programs; settles those that return to Python."""
     serve, finish = compiled("serve"), compiled("finish")
     while serve(mail):
         worker.settle()
@@ -219,7 +216,7 @@ def rest(worker, mail):
 
 
 def team_of(size):
-    """The memory that a team shares."""
+    """New memory that the members of a team share."""
     words = lines(MEMBERS + size)
     rows, place = words.reshape(-1, WORDS), words.ctypes.data
     words[SIZE], rows[CALLER, LOCK] = size, lock()
@@ -229,16 +226,16 @@ def team_of(size):
 
 
 def cores():
-    """How many threads of this process can run at a time."""
+    """The number of threads of this process that can run at a time."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-# --- what a program is given and gives, in memory ---------------------------------------------------------------------
+# --- arguments and results in memory ----------------------------------------------------------------------------------
 
 @functools.cache
 def forms(kinds, result):
-    """(put, take, bytes) for Numba's types: put(member, *arguments) lays down what a member's program is given, and
-    take(member) gives its result or raises its exception.
+    """(put, take, bytes) for Numba's types: put(member, *arguments) writes the arguments of a member's program, and
+    take(member) returns its result or raises its exception.
     """
     import numba
     from numba.core.registry import cpu_target
@@ -247,7 +244,8 @@ def forms(kinds, result):
     made = []
     given = context.get_abi_sizeof(struct_of(context, kinds)) if kinds else 0
     after = 8 * HEAD + -(-given // ALIGNED) * ALIGNED
-    store, load = written(kinds, result, after)
+    layout = kinds, result, after
+    store, load = storing(layout), loading(layout)
     for name, text, signature in (
             ("put", f"def put(member{names}):\n    store(member, ({names[2:]}{',' if kinds else ''}))\n",
              (numba.int64, *kinds)),
@@ -272,82 +270,106 @@ def struct_of(context, kinds):
     return ir.LiteralStructType(list(context.get_arg_packer(kinds).argument_types))
 
 
-def written(kinds, result, after):
-    """Intrinsics that store arguments, with a function that runs the program on them, and load the result; after: where
-    that lies.
-    """
+class Memory:
+    """The arguments and the result of a member's program, at an address."""
+
+    def __init__(self, context, builder, data, layout):
+        """layout: (Numba's types of the arguments, that of the result, the offset of the result)."""
+        self.context, self.builder, self.data = context, builder, data
+        self.kinds, self.kind_of_result, self.after = layout
+        self.packer = context.get_arg_packer(self.kinds)
+
+    def at(self, offset, kind):
+        return self.builder.inttoptr(self.builder.add(self.data, word_type()(offset)), kind.as_pointer())
+
+    def word(self, k, kind=None):
+        return self.at(8 * k, kind or word_type())
+
+    def fields(self):
+        from numba.core import cgutils
+        whole = self.at(8 * HEAD, struct_of(self.context, self.kinds))
+        return [cgutils.gep_inbounds(self.builder, whole, 0, k) for k in range(len(self.packer.argument_types))]
+
+    def arguments(self):
+        return self.packer.from_arguments(self.builder, list(map(self.builder.load, self.fields())))
+
+    def result(self):
+        return self.at(self.after, self.context.get_value_type(self.kind_of_result))
+
+
+def word_type():
+    from llvmlite import ir
+    return ir.IntType(64)
+
+
+def word_of_member(builder, member, k):
+    number = word_type()
+    return builder.inttoptr(builder.add(member, number(8 * k)), number.as_pointer())
+
+
+def memory_of(context, builder, member, layout):
+    return Memory(context, builder, builder.load(word_of_member(builder, member, DATA)), layout)
+
+
+def task(context, module, layout):
+    """The module's function that runs a program on the memory at an address."""
+    from llvmlite import ir
+    from numba.core.callconv import excinfo_ptr_t
+    number, (kinds, result, _) = word_type(), layout
+    function = ir.Function(module, ir.FunctionType(number, [number]), "run_on_memory")
+    function.linkage = "internal"
+    builder = ir.IRBuilder(function.append_basic_block("entry"))
+    memory, convention = Memory(context, builder, function.args[0], layout), context.call_conv
+    callee = builder.load(memory.word(FUNCTION, convention.get_function_type(result, kinds).as_pointer()))
+    status, out = convention.call_function(builder, callee, result, kinds, memory.arguments())
+    code = builder.select(status.is_ok, number(0), builder.sext(status.code, number))
+    builder.store(code, memory.word(CODE))
+    builder.store(status.excinfoptr, memory.word(EXCEPTION, excinfo_ptr_t))
+    builder.store(out, memory.result())
+    builder.ret(code)
+    return function
+
+
+def storing(layout):
+    """The intrinsic store(member, arguments), which also sets the function that runs the program on them."""
+    from numba import types
+    from numba.core import cgutils
+    from numba.extending import intrinsic
+
+    def store(context, member, given):
+        def emit(context, builder, signature, values):
+            memory = memory_of(context, builder, values[0], layout)
+            leaves = cgutils.unpack_tuple(builder, values[1])
+            for kind, value in zip(memory.kinds, leaves):
+                context.nrt.incref(builder, kind, value)
+            for field, value in zip(memory.fields(), memory.packer.as_arguments(builder, leaves)):
+                builder.store(value, field)
+            word = word_of_member(builder, values[0], TASK)
+            builder.store(builder.ptrtoint(task(context, builder.module, layout), word_type()), word)
+            return context.get_dummy_value()
+        return types.none(types.int64, given), emit
+    return intrinsic(store)
+
+
+def loading(layout):
+    """The intrinsic load(member): the program's result, or its exception."""
     from llvmlite import ir
     from numba import types
     from numba.core import cgutils
     from numba.core.callconv import excinfo_ptr_t
     from numba.extending import intrinsic
-    number, small = ir.IntType(64), ir.IntType(32)
-
-    class Memory:
-        """What a member's program is given, at its address."""
-
-        def __init__(self, context, builder, data):
-            self.context, self.builder, self.data = context, builder, data
-            self.packer = context.get_arg_packer(kinds)
-
-        def at(self, offset, kind):
-            return self.builder.inttoptr(self.builder.add(self.data, number(offset)), kind.as_pointer())
-
-        def word(self, k, kind=number):
-            return self.at(8 * k, kind)
-
-        def fields(self):
-            whole = self.at(8 * HEAD, struct_of(self.context, kinds))
-            return [cgutils.gep_inbounds(self.builder, whole, 0, k) for k in range(len(self.packer.argument_types))]
-
-        def arguments(self):
-            return self.packer.from_arguments(self.builder, list(map(self.builder.load, self.fields())))
-
-        def result(self):
-            return self.at(after, self.context.get_value_type(result))
-
-    def memory_of(context, builder, member):
-        word = builder.inttoptr(builder.add(member, number(8 * DATA)), number.as_pointer())
-        return Memory(context, builder, builder.load(word))
-
-    def task(context, module):
-        """The module's function that runs a program on what lies at an address."""
-        function = ir.Function(module, ir.FunctionType(number, [number]), "run_on_memory")
-        function.linkage = "internal"
-        builder = ir.IRBuilder(function.append_basic_block("entry"))
-        memory, convention = Memory(context, builder, function.args[0]), context.call_conv
-        callee = builder.load(memory.word(FUNCTION, convention.get_function_type(result, kinds).as_pointer()))
-        status, out = convention.call_function(builder, callee, result, kinds, memory.arguments())
-        code = builder.select(status.is_ok, number(0), builder.sext(status.code, number))
-        builder.store(code, memory.word(CODE))
-        builder.store(status.excinfoptr, memory.word(EXCEPTION, excinfo_ptr_t))
-        builder.store(out, memory.result())
-        builder.ret(code)
-        return function
-
-    def store(context, member, given):
-        def emit(context, builder, signature, values):
-            memory = memory_of(context, builder, values[0])
-            leaves = cgutils.unpack_tuple(builder, values[1])
-            for kind, value in zip(kinds, leaves):
-                context.nrt.incref(builder, kind, value)
-            for field, value in zip(memory.fields(), memory.packer.as_arguments(builder, leaves)):
-                builder.store(value, field)
-            word = builder.inttoptr(builder.add(values[0], number(8 * TASK)), number.as_pointer())
-            builder.store(builder.ptrtoint(task(context, builder.module), number), word)
-            return context.get_dummy_value()
-        return types.none(types.int64, given), emit
+    _, result, _ = layout
 
     def load(context, member):
         def emit(context, builder, signature, values):
-            memory = memory_of(context, builder, values[0])
-            for kind, value in zip(kinds, memory.arguments()):
+            memory = memory_of(context, builder, values[0], layout)
+            for kind, value in zip(memory.kinds, memory.arguments()):
                 context.nrt.decref(builder, kind, value)
-            code = builder.trunc(builder.load(memory.word(CODE)), small)
+            code = builder.trunc(builder.load(memory.word(CODE)), ir.IntType(32))
             status = context.call_conv._get_return_status(
                 builder, code, builder.load(memory.word(EXCEPTION, excinfo_ptr_t)))
             with cgutils.if_unlikely(builder, status.is_error):
                 context.call_conv.return_status_propagate(builder, status)
             return builder.load(memory.result())
         return result(types.int64), emit
-    return intrinsic(store), intrinsic(load)
+    return intrinsic(load)

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Linear algebra: one real matrix by its factors, real stacks by runtime/systems.py, the rest one by one by LAPACK."""
+"""Lowering of linear algebra: one real matrix by its factors, stacks of real ones by runtime/systems.py, others by
+LAPACK one at a time.
+"""
 import operator
 from collections.abc import Iterable
 from typing import Any
@@ -34,9 +36,9 @@ OF_REAL = {name: f"{name}_of_real" for name in ("solution", "inverse", "determin
 
 def of_stack(lowering: Core, node: Apply, helper: str, *operands: Lazy, dtype: DTypeLike | None = None,
              also: Iterable[Any] = ()) -> tuple[list[Dim], list[str], np.dtype]:
-    """Results of a helper on stacks of matrices, with the stack's own axes again: one name for each.
+    """(leading axes, names of the results, dtype) of a call of a runtime function on stacks of matrices.
 
-    also: numbers that the helper is given as well.
+    also: scalars that are passed after the stacks.
     """
     facts = lowering.fact(node)
     facts = facts.elements if hasattr(facts, "elements") else (facts,)
@@ -52,7 +54,7 @@ def of_stack(lowering: Core, node: Apply, helper: str, *operands: Lazy, dtype: D
 
 
 def unstacked(lowering: Core, name: str, lead: list[Dim], dims: list[Dim], dtype: DTypeLike) -> Lazy:
-    """A helper's result with the axes of the stack in front of its own."""
+    """A runtime function's result with all leading axes of the stack."""
     stack = lowering.made(name, [Dim(loops.Length(name, 0), (name, 0), "maybe"), *dims], dtype)
     if not lead:
         return Lazy(dims, dtype, lambda index: stack.read([ZERO, *index]), 0)
@@ -86,7 +88,7 @@ def _pinv(lowering, node):
     if lowering.static(bound["hermitian"]):
         lowering.no_form(np.linalg.pinv, " with hermitian")
     if isinstance(rcond, Const) and rcond.value is None:
-        rcond = Const(1e-15)            # NumPy's own
+        rcond = Const(1e-15)            # NumPy's default
     if lowering.lazy(rcond).rank:
         lowering.no_form(np.linalg.pinv, " with an array of bounds")
     lead, (name,), dtype = of_stack(lowering, node, "pseudo_inverse", x, also=[lowering.scalar(rcond, np.dtype(float))])
@@ -96,14 +98,14 @@ def _pinv(lowering, node):
 # --- one real matrix --------------------------------------------------------------------------------------------------
 
 def is_one(lowering, *operands):
-    """Whether these are one matrix each, or a vector, of one real dtype that LAPACK has, for a processor."""
+    """Whether these are single matrices or vectors of one real dtype that LAPACK has, for the CPU."""
     kinds = {x.exact for x in operands}
     return not lowering.for_threads and operands[0].rank == 2 and all(x.rank in (1, 2) for x in operands) and \
         len(kinds) == 1 and kinds <= {np.dtype(np.float32), np.dtype(np.float64)}
 
 
 def factored(lowering, x):
-    """The names of a matrix's factors."""
+    """The names of a matrix's LU factors and of their row order."""
     lowering.agree(x.dims)
     names = lowering.fresh("factors"), lowering.fresh("order")
     lowering.set(names, quoted("factors_of_matrix({})", lowering.array(x).name))
@@ -111,7 +113,7 @@ def factored(lowering, x):
 
 
 def solutions(lowering, a, names, b, across=False):
-    """The solutions by a matrix's factors."""
+    """The solutions of a system by a matrix's factors; across: with the transposed matrix."""
     right, (lu, order) = lowering.array(inserted(b, {1}) if b.rank == 1 else b), names
     name = lowering.fresh("solution")
     lowering.agree([a.dims[across - 1], b.dims[0]])
@@ -148,7 +150,7 @@ def _factors(lowering, node):
 
 
 def kept(lowering, node):
-    """A matrix and the names of its factors."""
+    """(matrix, names of its factors) of a call's arguments."""
     return lowering.lazy(node.args[0]), [lowering.lazy(v).name for v in node.args[1:3]]
 
 
@@ -248,7 +250,7 @@ def _slogdet(lowering, node):
 
 
 def other_triangle(lowering, x):
-    """The conjugate transpose: its lower triangle is the upper one of x."""
+    """The conjugate transpose, whose lower triangle is the upper one of x."""
     turned = permuted(x, [*range(x.rank - 2), x.rank - 1, x.rank - 2])
     return entrywise(lowering, np.conj, x.dtype, turned) if x.exact.kind == "c" else turned
 
@@ -264,7 +266,7 @@ def _eigh(lowering, node, alone):
 
 
 def spectrum(lowering: Core, node: Apply, a: Any, upper: bool, alone: bool) -> Lazy | list[Lazy]:
-    """The eigenvalues of a symmetric matrix, alone or with its vectors."""
+    """The eigenvalues of a symmetric matrix, alone or with its eigenvectors."""
     x = other_triangle(lowering, lowering.lazy(a)) if upper else lowering.lazy(a)
     if alone and x.exact.kind != "c":
         values: Any = Apply(np.linalg.eigvalsh, (lowering.stand_in(a),))
@@ -291,7 +293,7 @@ def _eig(lowering, node, alone):
         lead, (w,), _ = of_stack(lowering, node, "eigenvalues", x, dtype=result)
         return unstacked(lowering, w, lead, [x.dims[-1]], result)
     whole = Apply(np.linalg.eig, (lowering.stand_in(node.args[0]),))
-    # Of real matrices too the values may be complex: then NumPy gives complex ones, compiled code always.
+    # NumPy's result for a real matrix is complex only if an eigenvalue is; in compiled code it always is.
     helper = "complex_eig" if x.dtype.kind == "c" else "eig"
     lead, (w, v), dtype = of_stack(lowering, whole, helper, x, dtype=result)
     n = x.dims[-1]

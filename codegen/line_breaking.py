@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Line breaking: a statement that is wider than a page goes on in the next line.
+"""Line breaking: a statement that is too wide continues in the next line.
 
 The break is the outermost one that fits: before an operator of the lowest precedence, or after a comma; of several, the
-last.  What goes on stands under what the bracket around it begins with.  Comments and strings are not broken.
+last.  The next line is aligned with the start of the enclosing bracket.  Comments and strings are not broken.
 
 >>> print(broken("    total = 0.25 * (alpha[1:] - alpha[:-1]) + 0.5 * (beta[1:] - beta[:-1]) + gamma", 60))
     total = (0.25 * (alpha[1:] - alpha[:-1])
@@ -15,25 +15,25 @@ import tokenize
 from typing import NamedTuple
 
 WIDTH = 100
-HANGING = 8                         # columns to the right of the statement, where a bracket opens far to the right
+HANGING = 8                         # columns that the next line is indented if a bracket opens far to the right
 FAR = 0.6                           # of the width
 PRECEDENCE = {"for": 1, "if": 1, "else": 1, "or": 2, "and": 3, "==": 4, "!=": 4, "<": 4, "<=": 4, ">": 4, ">=": 4,
               "|": 5, "^": 5, "&": 6, "+": 7, "-": 7, "*": 8, "/": 8, "@": 8, "//": 8, "%": 8}
 INDEX = 9                           # a comma in an index
-LEVELS = 10                         # of one bracket
+LEVELS = 10                         # levels in each bracket
 WORDS = {"and", "or", "not", "in", "is", "if", "else", "return", "lambda"}
 ASSIGNING = {"=", "+=", "-=", "*=", "/=", "@=", "//=", "%=", "**=", "|=", "&=", "^="}
 
 
 class Break(NamedTuple):
-    """A place where a line may be broken: how far in, the column, and where the bracket around it begins."""
+    """A place where a line may be broken: its level, its column, and the column where the bracket around it begins."""
     level: int
     column: int
     under: int
 
 
 def broken(line: str, width: int = WIDTH) -> str:
-    """A line of a program, or the lines that it becomes; the same if there is no place for a break."""
+    """A line of a program, broken into several if it is too wide and can be broken."""
     if len(line) <= width or line.lstrip().startswith(("#", '"', "'", "@")):
         return line
     value, breaks = places(line)
@@ -45,13 +45,13 @@ def broken(line: str, width: int = WIDTH) -> str:
     else:
         breaks = [b for b in breaks if b.level >= LEVELS]
     indent = len(line) - len(line.lstrip())
-    lines = [(0, 0)]                # of each: where its text begins, by how much it is moved to the left
+    lines = [(0, 0)]                # (column where its text begins, columns that it is moved to the left) of each
     while len(line) - lines[-1][1] > width and (left := [b for b in breaks if b.column > lines[-1][0]]):
         start, moved = lines[-1]
         fit = [b for b in left if b.column - moved <= width + 1] or left[:1]
         at = max(fit, key=lambda b: (-b.level, b.column))
         under = at.under - next(m for s, m in reversed(lines) if s <= at.under)
-        if under > FAR * width or line.lstrip().startswith("def "):     # a function's name may become another
+        if under > FAR * width or line.lstrip().startswith("def "):     # a function's name may still change
             under = indent + HANGING
         lines.append((at.column, at.column - under))
     ends = [start for start, _ in lines[1:]] + [len(line)]
@@ -60,10 +60,10 @@ def broken(line: str, width: int = WIDTH) -> str:
 
 
 def places(line):
-    """((start, end) of what may be put into brackets, or None; the places of breaks) of a line."""
+    """((start, end) of the part that may be put into brackets, or None; the possible breaks) of a line."""
     tokens = [t for t in tokenize.generate_tokens(io.StringIO(line.lstrip() + "\n").readline) if t.string.strip()]
     if any(tokenize.tok_name[t.type].startswith("FSTRING") for t in tokens):
-        return None, []                 # what it formats stays on its line
+        return None, []                 # an f-string is not broken
     indent, opened, found, value, before = len(line) - len(line.lstrip()), [], [], None, None
     head = tokens[0].string
     if head in ("return", "if", "elif", "while"):
@@ -87,6 +87,6 @@ def places(line):
 
 
 def _ends_operand(token):
-    """Whether what stands before an operator is its operand; it has one on one side alone otherwise."""
+    """Whether the token before an operator ends an operand, so that the operator is binary."""
     return token is not None and (token.type in (tokenize.NUMBER, tokenize.STRING) or token.string in (")", "]", "}") or
                                   token.type == tokenize.NAME and token.string not in WORDS)

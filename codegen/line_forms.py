@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What works on the lines along one axis: order and Fourier transforms."""
+"""Lowering of functions that work on the lines along one axis: sorting, quantiles and Fourier transforms."""
 from collections.abc import Callable, Sequence
 
 import numpy as np
@@ -14,10 +14,10 @@ from gradscribe.codegen.lowered import ONE, Core, Dim, Lazy, is_none, lazily, pr
 from gradscribe.codegen.product_forms import grouped
 from gradscribe.codegen.shape_forms import inserted, permuted
 
-# --- order ------------------------------------------------------------------------------------------------------------
+# --- sorting ----------------------------------------------------------------------------------------------------------
 
 def lines(lowering: Core, x: Lazy, axis: int) -> tuple[Lazy, Callable[..., Lazy]]:
-    """x as lines along one axis; and what puts a result's lines back."""
+    """(x as a matrix of its lines along one axis, the function that moves a result's lines back to that axis)."""
     order = [k for k in range(x.rank) if k != axis] + [axis]
     moved = permuted(x, order)
     rest = moved.dims[:-1]
@@ -53,7 +53,7 @@ def _sort(lowering, node, places):
 
 
 def complex_lines(lowering: Core, places: bool, matrix: Lazy, back: Callable[..., Lazy], dim: Dim) -> Lazy:
-    """Sorted lines, or the places that their entries had."""
+    """Sorted lines, or the permutations that sort them."""
     order, name = lowering.fresh("order"), lowering.fresh("sorted")
     lowering.say("{} = complex_order({})", order, matrix.name)
     if places:
@@ -64,7 +64,7 @@ def complex_lines(lowering: Core, places: bool, matrix: Lazy, back: Callable[...
 
 def reduce_lines(lowering: Core, x: Lazy, axes: Sequence[int], keepdims: bool, dtype: DTypeLike,
                  call: Callable[[str], loops.Expr], leading: Dim | None = None) -> Lazy:
-    """What `call` makes of x as lines: a number of each, or several, along a first axis of a given length."""
+    """`call` on x as lines, which gives one number for each line, or several along a first axis `leading`."""
     rest = [k for k in range(x.rank) if k not in axes]
     moved = lowering.array(permuted(x, [*rest, *axes]) if x.rank else inserted(x, {0}), dtype)
     matrix, out = lowering.fresh("lines"), lowering.fresh("reduced")
@@ -94,7 +94,7 @@ def _searchsorted(lowering, node):
         lowering.no_form(np.searchsorted, " with a sorter")
     a, v = lowering.as_it_lies(b["a"]), lowering.lazy(b["v"])
     right = lowering.static(b["side"]) == "right"
-    dtype = np.result_type(a.exact, np.dtype(v.dtype))         # NumPy makes an array of Python's numbers first
+    dtype = np.result_type(a.exact, np.dtype(v.dtype))         # NumPy first makes arrays of Python's scalars
     return Lazy(v.dims, np.dtype(np.int64), lambda index: quoted(
         "search_sorted({}, {}, {})", a.name, v.cast(index, dtype), right), v.cost + 2)
 
@@ -102,7 +102,7 @@ def _searchsorted(lowering, node):
 # --- Fourier transforms -----------------------------------------------------------------------------------------------
 
 def transform(lowering, x, axis, sign, n=None, norm=None):
-    """The transform along one axis, as complex128."""
+    """The Fourier transform along one axis, as complex128."""
     x = resized(lowering, x, axis, n, np.dtype(complex))
     d = x.dims[axis]
     matrix, back = lines(lowering, x, axis)
@@ -111,7 +111,7 @@ def transform(lowering, x, axis, sign, n=None, norm=None):
 
 
 def resized(lowering, x, axis, n, dtype):
-    """x with n entries on an axis: the first ones, or zeros behind those there are; None: as many as there are."""
+    """x cut or padded with zeros to n entries on an axis; unchanged if n is None."""
     wanted = None if n is None else lowering.length(n)
     if wanted is None or wanted.key == x.dims[axis].key:
         return x
@@ -124,7 +124,7 @@ def resized(lowering, x, axis, n, dtype):
 
 
 def scaled(lowering, out, d, sign, norm):
-    """A transform over a length, times the factor that its norm says."""
+    """A transform along an axis, scaled as its norm requires."""
     forward = sign < 0
     scale = {None: not forward, "backward": not forward, "forward": forward}.get(norm, "ortho")
     if scale == "ortho":
@@ -137,7 +137,7 @@ def scaled(lowering, out, d, sign, norm):
 
 
 def given(node):
-    """An argument, None where that is what it is."""
+    """An argument's node, or None for a constant None."""
     return None if is_none(node) else node
 
 

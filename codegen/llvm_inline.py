@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Short functions of the runtime as LLVM's instructions, written where they are called.
+"""Short functions of the runtime, written as LLVM instructions where they are called.
 
-Numba compiles a function of its own in 50 to 150 ms, and an exponential is made of four.  Those of runtime/vmath.py and
-a few of runtime/compiled.py are straight lines of arithmetic, so their text is read once and each call becomes a line
-of instructions: nothing is left to be inlined, and a loop that calls them is vectorised.  A product and a sum may be
-fused; nothing else of fast mathematics is allowed.
+Numba takes 50 to 150 ms to compile a function, and an exponential consists of four.  The functions of runtime/vmath.py
+and a few of runtime/compiled.py are straight-line arithmetic.  Their source is read once, and each call becomes a
+sequence of instructions: LLVM has nothing to inline, and vectorises a loop that calls them.  A product and a sum may be
+fused; other fast math is not allowed.
 """
 import ast
 import builtins
@@ -27,13 +27,13 @@ WHOLE = {ast.Add: "add", ast.Sub: "sub", ast.Mult: "mul", ast.LShift: "shl", ast
 
 
 class Typed(NamedTuple):
-    """A value of LLVM's, and its kind: the name of a dtype, or `bool`."""
+    """An LLVM value and its kind: the name of a dtype, or `bool`."""
     value: Any
     kind: str
 
 
 class Kept(set):
-    """Flags of a call that Numba adds none to: the sign of a zero is meant."""
+    """The flags of a call, to which Numba cannot add any: the sign of a zero matters."""
 
     def add(self, flag):
         pass
@@ -41,13 +41,13 @@ class Kept(set):
 
 @functools.cache
 def body_of(function):
-    """The statements of a function, its docstring left out."""
+    """The statements of a function without its docstring."""
     body = ast.parse(inspect.getsource(function)).body[0].body
     return body[1:] if isinstance(body[0], ast.Expr) else body
 
 
 def _elementary():
-    """The functions of vmath that give one number: {name: (function, kinds of arguments, kind of the result)}."""
+    """The functions of vmath that return one number: {name: (function, kinds of arguments, kind of the result)}."""
     found = {}
     for module in VMATH:
         kind = "float32" if module is vmath32 else "float64"
@@ -61,7 +61,7 @@ ELEMENTARY: dict[str, tuple[Any, Any, Any]] = _elementary()
 
 
 def in_single(name: str | None) -> str | None:
-    """The name of an elementary function's version in single precision; None where vmath32.py has none.
+    """The name of an elementary function's version in single precision; None if vmath32.py has none.
 
     >>> in_single("exp"), in_single("psi")
     ('exp_32', None)
@@ -87,19 +87,17 @@ STRAIGHT = ELEMENTARY | {
 }
 
 
-CALLED = {f"{word}_{name}_" for word in ("apart", "shared") for name in ELEMENTARY}     # those that are not written out
+CALLED = {f"{word}_{name}_" for word in ("apart", "shared") for name in ELEMENTARY}     # those that remain calls
 
 
 @functools.cache
 def straight() -> dict[str, Any]:
-    """The functions for Numba, by name."""
+    """The functions of STRAIGHT as Numba intrinsics, by name."""
     return {name: _for_numba(name, *about) for name, about in STRAIGHT.items()}
 
 
 def called_apart(name: str, function: FunctionType, kinds: list[str], result: str, lanes: int = 1) -> Any:
-    """An elementary function for Numba that is called, not written out; lanes: as many numbers at once in a loop that
-    is vectorised.
-    """
+    """An elementary function for Numba that remains a call; lanes: the width of its variant for vectorised loops."""
     return _for_numba(name, function, kinds, result, lanes)
 
 
@@ -125,10 +123,10 @@ def _for_numba(name, function, kinds, result, lanes=0):
 
 
 def _function(module, context, name, function, kinds, lanes):
-    """An elementary function as one of LLVM's that is not inlined: a pure function of its arguments.
+    """An elementary function as a pure LLVM function that is not inlined.
 
-    With lanes, it has a variant of vectors, which a vectorised loop calls.  Source: LLVM Language Reference,
-    "vector-function-abi-variant"; the names are those of the Vector Function ABI, with LLVM's own letters for the
+    With lanes, it has a vector variant, which a vectorised loop calls.  Source: LLVM Language Reference,
+    "vector-function-abi-variant"; names are mangled by the Vector Function ABI, with LLVM's own letters for the
     processor.
     """
     full = f"gradscribe.{'apart' if lanes == 1 else 'shared'}.{name}"
@@ -159,19 +157,19 @@ def _written(module, context, name, function, kinds, writer):
 
 @functools.cache
 def lanes_of_host() -> int:
-    """How many doubles a vector of this processor has."""
+    """The number of doubles in a vector of this processor."""
     from llvmlite import binding
     features = binding.get_host_cpu_features()
     return 8 if features.get("avx512f") else 4 if features.get("avx") else 2
 
 
 def widest(function):
-    """The processor's widest vectors, a third faster where a loop computes much: LLVM prefers half of AVX-512's."""
-    set.add(function.attributes, '"prefer-vector-width"="512"')     # llvmlite's own check knows no such word
+    """Asks for the widest vectors, a third faster in loops that compute much: by default LLVM uses half of AVX-512."""
+    set.add(function.attributes, '"prefer-vector-width"="512"')     # llvmlite's own check rejects this attribute
 
 
 class Writer:
-    """Writes the instructions of calls."""
+    """Writes the instructions of a call by evaluating the function's syntax tree."""
 
     def __init__(self, context, builder):
         self.context, self.builder = context, builder
@@ -181,7 +179,7 @@ class Writer:
         return self.block(body_of(function), names, function.__globals__)
 
     def block(self, statements, names, space):
-        """What a block returns; its last statement does, or nothing is returned."""
+        """The value that a block returns at its end, or None."""
         for k, s in enumerate(statements):
             if isinstance(s, ast.Return):
                 return self.value(s.value, names, space)
@@ -193,7 +191,7 @@ class Writer:
                             self.builder, getattr(builtins, inner.exc.func.id), (inner.exc.args[0].value,))
                 elif isinstance(inner, ast.Return):
                     if any(isinstance(n, ast.Raise) for s in statements[k + 1:] for n in ast.walk(s)):
-                        raise NotImplementedError("what raises after a return would raise in any case")
+                        raise NotImplementedError("a raise after a conditional return would be unconditional")
                     return self.chosen(test, self.value(inner.value, names, space),
                                        self.block(statements[k + 1:], names, space))
                 else:
@@ -208,7 +206,7 @@ class Writer:
                 names[target.id] = value
 
     def value(self, node, names, space):
-        """A Typed, a Python number, or a tuple of them."""
+        """The value of an expression: a Typed, a Python object, or a tuple of them."""
         def of(inner):
             return self.value(inner, names, space)
 
@@ -266,7 +264,7 @@ class Writer:
         return made() if made else ir.IntType(int(kind.removeprefix("int")))
 
     def typed(self, value, kind):
-        """A Python number as one of a kind."""
+        """A Python number as a Typed of a kind."""
         if isinstance(value, Typed):
             return value
         if isinstance(value, np.generic):
@@ -277,7 +275,7 @@ class Writer:
         return number(value)
 
     def alike(self, *values):
-        """Numbers of one kind: that of those that are typed."""
+        """The values converted to one kind, that of the typed ones."""
         kind = next((v.kind if isinstance(v, Typed) else v.dtype.name for v in values
                      if isinstance(v, (Typed, np.generic))), "float64")
         values = [self.typed(v, kind) for v in values]
@@ -338,7 +336,7 @@ class Writer:
 
 
 class Lanes(Writer):
-    """The same for vectors, of so many numbers each."""
+    """Writes the instructions of calls on vectors of `lanes` numbers."""
 
     def __init__(self, context, builder, lanes):
         super().__init__(context, builder)
@@ -359,7 +357,7 @@ class Lanes(Writer):
 
 
 def _computed(operation, a, b):
-    """Of two Python numbers, when compiling."""
+    """The value of an operation on two Python numbers, computed when compiling."""
     return eval(compile(ast.fix_missing_locations(ast.Expression(
         ast.BinOp(ast.Name("a", ast.Load()), operation(), ast.Name("b", ast.Load())))), "<number>", "eval"),
         {"a": a, "b": b})

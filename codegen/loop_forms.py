@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Loops, branches and what they carry, in the loop form."""
+"""Lowering of loops and branches, with the values that they carry and join, to the loop form."""
 import numpy as np
 
 from gradscribe.ast_transform.core.alias import updates
@@ -14,26 +14,26 @@ from gradscribe.codegen.scalar_forms import literal, truth
 
 
 class Loops(Core):
-    """The statements that hold blocks; `block` and the simple statements are in lowering."""
+    """The lowering of statements that hold blocks; `block` and simple statements are in lowering.py."""
 
     def empty_list(self, fact):
-        """An empty list whose element type is certain."""
+        """An empty list with a definite element type."""
         if not isinstance(fact, Stack) or not isinstance(fact.element, (Array, Stack)):
             self.refuse("a list of containers has no Numba form")
         return quoted("[{} for _ in range(0)]", self.nothing(fact.element))
 
     def nothing(self, fact):
-        """A value for what has none yet."""
+        """A placeholder value for a variable that is not set yet."""
         if isinstance(fact, Stack):
             return self.empty_list(fact)
         if not fact.dims:
             return literal(0, fact.dtype)
         lengths = [self.known_length(d) for d in fact.dims]
-        lengths = [ZERO] * fact.rank if None in lengths else lengths        # it may be copied, though nothing reads it
+        lengths = [ZERO] * fact.rank if None in lengths else lengths        # it may be copied, but is never read
         return quoted("np.empty({}, {})", lengths, fact.dtype)
 
     def known_length(self, length):
-        """A length that the arguments tell, or a number; None for another."""
+        """A length that is a constant or known from the arguments; else None."""
         n = length.normal()
         if n.symbol is None:
             return node(n.offset)
@@ -43,7 +43,7 @@ class Loops(Core):
         return name if n.offset == offset else quoted("{} + {}", name, n.offset - offset)
 
     def copies(self, pairs):
-        """Assignments made at once."""
+        """Parallel assignments, in an order in which none overwrites what another reads."""
         moves = []
         for var, value in pairs:
             name = self.naming.names.get(var)
@@ -70,14 +70,14 @@ class Loops(Core):
             return self.naming[value]
         if not isinstance(fact, Array):
             return ZERO if isinstance(value, Const) else self.refuse(
-                "what a loop or a branch sets here is no number and no array, and has no Numba form")
+                "a value that a loop or a branch sets here is no number and no array, so it has no Numba form")
         if not fact.dims:
             return self.scalar(value, fact.dtype)
         lazy = self.lazy(value)
         if not lazy.rank:
             self.refuse("a number in one pass of a loop and an array in another has no Numba form")
         if lazy.view == ROW and var not in self.function.notes["updated"] and lazy.exact == np.dtype(fact.dtype):
-            return lazy.name                    # another name for it will do: nothing is written by it
+            return lazy.name                    # an alias is enough: nothing is written through it
         return self.array(lazy, fact.dtype).name
 
     def step_If(self, step):
@@ -108,7 +108,7 @@ class Loops(Core):
         return truth(self.lazy(test).operand())
 
     def enter(self, step):
-        """The copies into a loop; what only writes change keeps its lengths."""
+        """The copies into a loop; a carried array of which only entries are written keeps its lengths."""
         self.copies([(c.inner, c.init) for c in step.carries])
         for c in step.carries:
             if not isinstance(c.init, Var) or not isinstance(c.inner.fact, Array) or not c.inner.fact.dims:
@@ -118,7 +118,7 @@ class Loops(Core):
                 self.keys[c.inner] = self.keys[c.outer] = keys
                 self.extents[c.inner] = self.extents[c.outer] = self.extents.get(c.init)
                 continue
-            # facts tell which lengths stay, of what is set before; `again` checks them after each pass
+            # if the value is set before the loop, facts say which lengths stay; `again` checks them after each pass
             stay = [m.same(n) and not m.is_unit and c.inner not in self.unset
                     for m, n in zip(c.init.fact.dims, c.inner.fact.dims)]
             extents = self.extents.get(c.init) or [None] * len(keys)
@@ -143,7 +143,7 @@ class Loops(Core):
         self.copies([(c.inner, c.next) for c in step.carries])
 
     def kept(self, value, base):
-        """Whether a value is `base` with entries written."""
+        """Whether a value is `base` after writes to its entries."""
         for _ in range(200):
             if value is base:
                 return True
@@ -192,7 +192,7 @@ class Loops(Core):
         self.copies([(c.outer, c.inner) for c in step.carries])
 
     def item(self, v, source, index):
-        """What a loop takes in each pass: of a range, or of an array."""
+        """Sets the item of a pass: an element of a range or of an array."""
         name = self.naming[v]
         if isinstance(source, list):
             start, _, by = source
@@ -207,7 +207,7 @@ class Loops(Core):
             self.keep(v, source.dims[1:])
 
     def steady(self, value, changed):
-        """A scalar that the body of a loop does not change."""
+        """A scalar as a loop invariant: under a new name if the body changes what it reads."""
         if is_less(value) and isinstance(value.args[0], loops.Const):
             return value
         if not changed & names_in(value):
@@ -228,5 +228,5 @@ class Loops(Core):
 
 
 def is_less(e):
-    """Whether a number has a minus before it."""
+    """Whether an expression is a negation."""
     return getattr(e, "op", "") == "neg"

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Normal form to the loop form: loops over scalars, every value with NumPy's dtype.
+"""The core of lowering, from the normal form to loops over scalars in which every value has NumPy's dtype.
 
-An array expression is *lazy*: its axes, and the expression of one entry.  Elementwise functions, transposes, gathers
-and paddings nest without arrays between them; a statement's value is stored by one nest of loops.  Views that a name
-stands for (slices, transposes) are Numba's own; any other named array is contiguous.
+An array expression is *lazy*: its axes, and a function that gives the expression of one entry.  Elementwise functions,
+transposes, gathers and paddings nest without arrays between them, and one loop nest stores the value of a statement.
+Named views (slices, transposes) are Numba's own; every other named array is contiguous.
 """
 from collections.abc import Iterable
 from contextlib import contextmanager
@@ -25,7 +25,7 @@ from gradscribe.codegen.loops.build import ZERO, entry, joined, let, node, quote
 from gradscribe.codegen.scalar_forms import FORMS, Operand, cast, enters, literal
 
 INDEXES = "ijklpqrs"
-# function -> method(lowering, node) giving a Lazy, or a list where there are several results
+# {function: form(lowering, node), which returns a Lazy, or a list if there are several results}
 LAZY: Table = Table()
 LAZY.wait_for("scipy.special", "gradscribe.codegen.special_forms")
 lazily = enters(LAZY)
@@ -34,12 +34,12 @@ UNCOMPILED = "Without gs.jit it runs as it is."
 
 
 def compiles(dtype: DTypeLike) -> bool:
-    """Whether Numba has numbers of this kind."""
+    """Whether Numba supports a dtype."""
     return np.dtype(dtype).char in "?bBhHiIlLqQfdFD"
 
 
 class Dim(NamedTuple):
-    """One axis: its length, a key that equal lengths share, and whether it is one, many or maybe one."""
+    """One axis: its length, a key that equal lengths share, and whether the length is one, many or maybe one."""
     length: loops.Expr
     key: Any
     kind: str
@@ -49,16 +49,16 @@ ONE = Dim(loops.ONE, (None, 1), "one")
 
 
 ROW = "row"                             # a view that is contiguous
-LINES = "lines"                         # a matrix whose rows are contiguous, and lie apart
-TURNED = "turned"                       # one that would be, had its last two axes the other order
+LINES = "lines"                         # a matrix with contiguous rows, and gaps between them
+TURNED = "turned"                       # an array that is contiguous with its last two axes swapped
 
 
 class Lazy:
     """An array expression.
 
-    `read`: gives an entry from its index, or what all entries are; `name`: an expression that stands for the whole
-    array, if any; `view`: it is a view, as a rule not contiguous; `turned`: the array of which this one has the last
-    two axes in the other order, for stacks of matrices.
+    `read`: a function from an index to an entry, or the value of all entries; `name`: an expression for the whole
+    array, if any; `view`: whether it is a view, usually not contiguous; `turned`: for stacks of matrices, the array
+    whose last two axes this one swaps.
     """
 
     __slots__ = ("cost", "dims", "dtype", "literal", "name", "read", "turned", "view")
@@ -85,7 +85,7 @@ class Lazy:
 
 
 class Core:
-    """Statements, names, lengths and lazy expressions; the forms of functions are in the other files."""
+    """Statements, names, lengths and lazy expressions; the *_forms.py files have the forms of functions."""
 
     for_threads = False                 # whether a device's threads will run it
 
@@ -95,21 +95,21 @@ class Core:
         self.level, self.nested, self.count = 1, 0, 0
         self.origin, self.views, self.keys, self.counts, self.facts = None, {}, {}, {}, {}
         self.lifted, self.bounds, self.reports = [], {}, []
-        self.extents, self.locals = {}, set()       # lengths of values that have a name; names that are set once
+        self.extents, self.locals = {}, set()       # {variable: lengths that have a name}; names that are set once
         self.kinds = {}                 # {array that a statement has made: (dtype, rank)}
-        self.first = {}                 # names of lengths that are set at the beginning, and what sets them
+        self.first = {}                 # {name of a length that is set at the beginning: the statement}
         self.indexes = [c for c in INDEXES if c not in self.taken] + [f"index_{k}" for k in range(8)]
 
     # statements
 
     def add(self, made):
-        """A statement at the end of the block."""
+        """Appends a statement to the current block."""
         made.origin = self.origin
         self.body.append(made)
         return made
 
     def say(self, template, *given, **named):
-        """The statement of a template (loops/build.py)."""
+        """Appends the statement of a template (loops/build.py)."""
         return self.add(statement(template, *given, **named))
 
     def set(self, target, value):
@@ -117,19 +117,19 @@ class Core:
         self.add(let(target, node(value)))
 
     def result(self, stem, template, *given, **named):
-        """A new name for what a template makes."""
+        """A new name, set to the expression of a template."""
         name = self.fresh(stem)
         self.set(name, quoted(template, *given, **named))
         return name
 
     def raises(self, message, test, *given, **named):
-        """An error where a test holds."""
+        """Appends a ValueError that is raised if a test holds."""
         with self.inside("if {}:", quoted(test, *given, **named)):
             self.say("raise ValueError({})", loops.Const(message))
 
     @contextmanager
     def into(self, block):
-        """Statements go to another block."""
+        """Inside, statements are appended to another block."""
         kept, self.body = self.body, block
         self.level += 1
         yield block
@@ -137,12 +137,12 @@ class Core:
         self.level -= 1
 
     def inside(self, head, *given, **named):
-        """Statements go to the block of a template's head."""
+        """Inside, statements are appended to the block of a template's head."""
         return self.into(self.say(head, *given, **named).block)
 
     @contextmanager
     def nest(self, dims):
-        """Loops over axes; gives the index of an entry."""
+        """Inside, statements are appended to a loop nest over axes; yields the index of an entry."""
         body, level, nested, index = self.body, self.level, self.nested, []
         for d in dims:
             if d.kind == "one":
@@ -185,7 +185,7 @@ class Core:
         return known[0]
 
     def stand_in(self, node):
-        """An operand with a variable in the place of each expression."""
+        """An operand with a variable in place of each expression."""
         return types.stand_in(node, self.fact)
 
     # lengths
@@ -196,7 +196,7 @@ class Core:
         for k, d in enumerate(fact.dims):
             n = d.normal()
             key = keys[k] if keys else (name, k, self.fresh("key"))
-            if n.symbol is None:                # held: checked where the value was made
+            if n.symbol is None:                # checked by `hold` where the value was made
                 dims.append(ONE if n.offset == 1 else fixed(n.offset))
             else:
                 length = extents and extents[k] or loops.Length(name, k)
@@ -204,7 +204,7 @@ class Core:
         return Lazy(dims, fact.dtype, lambda index: entry(name, *index), 0, name, view)
 
     def length_key(self, node):
-        """The key of an integer that counts something."""
+        """The key of an integer that may be a length."""
         if isinstance(node, Const) and isinstance(node.value, (int, np.integer)):
             return (None, int(node.value))
         if isinstance(node, Var):
@@ -241,12 +241,12 @@ class Core:
         return Dim(self.atom(length, "n"), (length, self.fresh("key")), like.kind if like else "maybe")
 
     def counted(self, name):
-        """The axis of an array of places, whose length is known when running; `made` says it of others."""
+        """The axis of a vector that a runtime function returns, of int64 unless `made` sets its kind."""
         self.kinds.setdefault(name, ("int64", 1))
         return Dim(loops.Length(name, 0), (name, self.fresh("key")), "maybe")
 
     def atom(self, value, stem="t"):
-        """A name for an expression of scalars, or what is as good as one."""
+        """A name for a scalar expression; an expression that is as cheap as a name is returned as it is."""
         if is_atom(value):
             return value
         name = self.fresh(stem)
@@ -255,9 +255,7 @@ class Core:
         return node(name)
 
     def less(self, length, gone):
-        """A name for a length less a number, but not below 0, which is set at the beginning; None where the length is
-        not known there.
-        """
+        """A name for max(length - gone, 0) that is set at the beginning; None if the length is not known there."""
         if not isinstance(length, loops.Name) or length.id not in self.first:
             return None
         name = f"{length.id}_less_{gone}"
@@ -270,16 +268,16 @@ class Core:
         return node(name)
 
     def keep(self, var, dims):
-        """What is known of the lengths of a variable from now on."""
+        """Records the lengths of a variable."""
         self.keys[var], self.extents[var] = [d.key for d in dims], [self.stable(d.length) for d in dims]
 
     def stable(self, length):
-        """A length if it means the same later, or None."""
+        """A length if its expression keeps its value, else None."""
         known = isinstance(length, loops.Const) or isinstance(length, loops.Name) and length.id in self.locals
         return length if known else None
 
     def agree(self, dims):
-        """One of several axes that are equal in length; checked where that is not certain."""
+        """The first of several axes of equal length; adds checks where that is not certain."""
         first = dims[0]
         for d in dims[1:]:
             if d.key != first.key:
@@ -287,7 +285,7 @@ class Core:
         return first
 
     def broadcast(self, shapes):
-        """The axes of operands that meet, and for each operand what gives its index from the result's."""
+        """(axes of the broadcast of operands, for each operand a function from the result's index to its own)."""
         rank = max(map(len, shapes), default=0)
         dims, picks = [], [[] for _ in shapes]
         for k in range(-rank, 0):
@@ -309,7 +307,7 @@ class Core:
         return dims, [placed(p) for p in picks]
 
     def laid_over(self, own, dims):
-        """What gives the index of an array from that of the axes it is laid over, which it may not lengthen."""
+        """A function from an index over `dims` to one of an array that is broadcast to them; adds checks."""
         lead, entries = len(dims) - len(own), []
         for k, d in enumerate(own, lead):
             if d.kind == "one":
@@ -325,7 +323,7 @@ class Core:
         return placed(entries)
 
     def pick(self, d, dim, k):
-        """What the index of an operand's axis is: the number of the result's axis, and a factor; both may be None."""
+        """(position in the result's index, factor) for the index of an operand's axis; both may be None."""
         if d.kind == "one":
             return None, None
         if d.key == dim.key:
@@ -338,7 +336,7 @@ class Core:
         return k, self.step(d)
 
     def step(self, d):
-        """The name of a factor: 0 where an axis has one entry, else 1."""
+        """The name of a factor that is 0 if an axis has one entry, else 1."""
         flag = self.result("step", "0 if {} == 1 else 1", d.length)
         return node(flag)
 
@@ -363,7 +361,7 @@ class Core:
         return made
 
     def forms(self, node):
-        """What the form of a function gives: a Lazy or a list of them."""
+        """The result of a function's form: a Lazy or a list of them."""
         around, self.origin = self.origin, node.origin or self.origin
         made = self.form_of(node)
         self.origin = around
@@ -385,7 +383,7 @@ class Core:
     def lazy_var(self, var):
         fact = var.fact
         if var not in self.naming.names:
-            self.refuse(f"{var.hint} is {spell(fact)}, which Numba does not hold")
+            self.refuse(f"{var.hint} is {spell(fact)}, which Numba does not support")
         name = self.naming[var]
         if not isinstance(fact, Array):
             self.refuse(f"{var.hint} is {spell(fact)}: no Numba form")
@@ -419,7 +417,7 @@ class Core:
         return self.entries(entrywise, args, self.fact(node).dtype, node.function)
 
     def entries(self, entrywise, args, out, function=None):
-        """A scalar function on each entry of arrays that broadcast."""
+        """The lazy result of a scalar function on each entry of arrays that broadcast."""
         for dtype in [out, *(a.dtype for a in args if a)]:
             if not compiles(dtype):
                 self.refuse(f"Numba has no {np.dtype(dtype)}")
@@ -437,7 +435,7 @@ class Core:
         return Lazy(dims, out, read, cost)
 
     def settled(self, lazy, dims):
-        """An operand that is read more often than it has entries is computed before."""
+        """An operand, materialised first if broadcasting reads its entries more than once."""
         if not lazy.cost or not dims:
             return lazy
         if not lazy.rank:
@@ -448,11 +446,11 @@ class Core:
         return lazy
 
     def alone(self, lazy):
-        """A scalar under a name of its own."""
+        """A scalar stored under a new name."""
         return Lazy([], lazy.dtype, self.result("t", "{}", lazy.cast([], lazy.dtype)), 0)
 
     def scalar(self, node, dtype=None) -> loops.Expr:
-        """A scalar operand."""
+        """The expression of a scalar operand, in a dtype."""
         lazy = self.lazy(node)
         if lazy.rank:
             if any(d.kind != "one" for d in lazy.dims):
@@ -461,7 +459,7 @@ class Core:
         return lazy.cast([], lazy.dtype if dtype is None else dtype)
 
     def array(self, lazy, dtype=None, into=None):
-        """The array as a contiguous one with a name."""
+        """The array as a named contiguous one, in a dtype."""
         lazy = self.lazy(lazy)
         dtype = np.dtype(lazy.dtype if dtype is None else dtype)
         if into is None and lazy.name and not lazy.view and lazy.exact == dtype:
@@ -476,14 +474,14 @@ class Core:
         return self.made(name, lazy.dims, dtype)
 
     def as_it_lies(self, node, dtype=None):
-        """The array for one that only reads it: a view in one piece is not copied."""
+        """The array for a reader that accepts a contiguous view, without a copy of it."""
         lazy = self.lazy(node)
         if lazy.name and lazy.view == ROW and lazy.exact == np.dtype(lazy.dtype if dtype is None else dtype):
             return lazy
         return self.array(lazy, dtype)
 
     def made(self, name, dims, dtype, view=False):
-        """A lazy array for one that a statement has just made."""
+        """The lazy array for a name that a statement has just set."""
         self.kinds[name] = np.dtype(dtype).name, len(dims)
         own = [d if self.stable(d.length) else Dim(loops.Length(name, k), d.key, d.kind) for k, d in enumerate(dims)]
         return Lazy(own, dtype, lambda index: entry(name, *index), 0, name, view)
@@ -491,7 +489,7 @@ class Core:
     # arguments
 
     def bound(self, node):
-        """The arguments of a call by name: operands."""
+        """{parameter: operand} of a call, with defaults."""
         signature = RULES[node.function].signature
         bound = signature.bind(*node.args, **dict(node.kwargs))
         return {
@@ -500,7 +498,7 @@ class Core:
         }
 
     def static(self, node, what="an argument"):
-        """A value known when compiling."""
+        """The value of an operand that must be known when compiling."""
         if isinstance(node, Const):
             return node.value
         if isinstance(node, Pack):
@@ -509,7 +507,7 @@ class Core:
 
 
 def shifted(key: tuple, n: int) -> tuple:
-    """The key of a length n more."""
+    """The key of a length that is longer by n."""
     if n == 0:
         return key
     if key[0] is None:
@@ -538,13 +536,13 @@ def fixed(n):
 
 
 def placed(entries):
-    """What gives the index of an operand from the result's: of pairs as `pick` gives them."""
+    """The function from the result's index to an operand's, from the pairs of `pick`."""
     return lambda index: [ZERO if k is None else index[k] if step is None else quoted("{} * {}", index[k], step)
                           for k, step in entries]
 
 
 def is_atom(e):
-    """Whether an expression is as good as a name: a name, a number, a length, an entry at a number."""
+    """Whether an expression is as cheap as a name: a name, a number, a length, an entry at a constant index."""
     if isinstance(e, loops.Const):
         return not set("+-") & set(repr(e.value))
     if isinstance(e, loops.Load):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Statements of the normal form in the loop form: values, writes, stores, loops and branches."""
+"""Lowers a function from the normal form to the loop form: assignments, writes, lists, effects and the result."""
 import ast
 import builtins
 import copy
@@ -71,8 +71,8 @@ LAZY.wait_for("scipy.linalg", "gradscribe.codegen.solver_forms")
 # --- statements -------------------------------------------------------------------------------------------------------
 
 class Lowering(Loops):
-    """Writes one settled function."""
-    loops: Function                     # in the loop form, once it has types (jit_cpu.py)
+    """The lowering of one function that phi_types.settle has prepared."""
+    loops: Function                     # the function in loop form, once it has types (jit_cpu.py)
 
     def __init__(self, function, naming, taken):
         super().__init__(naming, taken)
@@ -100,7 +100,7 @@ class Lowering(Loops):
     # arguments
 
     def parameters(self):
-        """Names for lengths; those that the function takes to be equal are checked."""
+        """Names the lengths of parameters; adds checks of those that the function assumes to be equal."""
         seen, tests = self.named_lengths, []
         self.inputs = [p for p in self.function.params if isinstance(p.value, Var)]
         for p in self.inputs:
@@ -141,7 +141,7 @@ class Lowering(Loops):
                         joined("or", tests))
 
     def finish(self):
-        """The result: a flat tuple of its leaves, literals left out."""
+        """Returns the result: a flat tuple of its leaves without literals."""
         values = []
         shown = {p.value for p in self.inputs}
         for leaf in leaves(self.function.result):
@@ -179,7 +179,7 @@ class Lowering(Loops):
     def step_Let(self, step):
         self.start = len(self.body)
         if step.origin is not None and step.origin.raised():
-            self.refuse("np.errstate that makes an error raise has no Numba form")
+            self.refuse("np.errstate that raises an error has no Numba form")
         value = step.value
         function = value.function if isinstance(value, Apply) else None
         try:
@@ -209,7 +209,7 @@ class Lowering(Loops):
             self.set(self.naming[target], self.naming[value] if isinstance(value, Var) else self.no_form(function))
             return
         if not isinstance(target.fact, Array):
-            self.refuse(f"{target.hint}, which is made when running and is no array, has no Numba form")
+            self.refuse(f"{target.hint}, which is no array and is not known when compiling, has no Numba form")
         if function is not None and not target.fact.dims:
             key = self.length_key(value) if target.fact.length is not None else None
             if key is not None and key[0] is not None:
@@ -217,12 +217,12 @@ class Lowering(Loops):
         reads = {self.naming[v] for v in operands(value) if v in self.naming.names}
         lazy = self.lazy(value)
         view = isinstance(value, Var) or function is not None and is_view(value) and lazy.name
-        if getattr(lazy.name, "id", None) in reads and not view:  # a new array, not another name for an old one
+        if getattr(lazy.name, "id", None) in reads and not view:  # a new array, not an alias
             lazy = Lazy(lazy.dims, lazy.dtype, lazy.read, 1)
         self.assign(target, lazy, self.naming[target] in reads, bool(view))
 
     def assign(self, target, lazy, clash, view=False):
-        """name = value; through another name where the value is read while it is written."""
+        """name = value; clash: the value reads the name, so it is computed under another name first."""
         if target not in self.naming.names:
             return
         name, fact = self.naming[target], target.fact
@@ -253,7 +253,7 @@ class Lowering(Loops):
         self.array(Lazy(lazy.dims, lazy.dtype, lazy.read, lazy.cost, literal=lazy.literal), fact.dtype, name)
 
     def hold(self, fact, lazy):
-        """What facts say of lengths and the form does not know is checked."""
+        """Adds checks of lengths that facts state and the lazy array does not guarantee."""
         for n, d in zip(fact.dims, lazy.dims):
             n = n.normal()
             if n.symbol is None and d.key != (None, n.offset) and not (n.offset == 1 and d.kind == "one"):
@@ -262,7 +262,7 @@ class Lowering(Loops):
                 self.say("not_one({})", d.length)
 
     def taken_over(self, temporary, name):
-        """A name of ours that this statement has made becomes the target, where the target is not read meanwhile."""
+        """Renames a temporary of this statement to the target, if the target is not used meanwhile; returns whether."""
         made = self.body[self.start:]
         old = getattr(temporary, "id", None)
         if old not in self.temporaries or not any(
@@ -312,7 +312,7 @@ class Lowering(Loops):
         write(self, self.lazy_var(step.targets[0]), index, value, how, shared, apart)
 
     def reads(self, value, base):
-        """Whether an expression may read the array that is written."""
+        """Whether an expression may alias the array that is written."""
         read = [v for v in operands(value) if holds_memory(v)]
         if not read or not isinstance(base, Var):
             return False
@@ -322,13 +322,13 @@ class Lowering(Loops):
     def stored(self, step):
         element = step.targets[0].fact.element
         if isinstance(element, Stack) and isinstance(step.value.args[1], Var):
-            return self.naming[step.value.args[1]]          # made anew in each pass
+            return self.naming[step.value.args[1]]          # a new list in each pass
         if not isinstance(element, Array):
             self.refuse("a list of containers has no Numba form")
         value = self.lazy(step.value.args[1])
         if not element.dims:
             return value.cast([], element.dtype)
-        if value.name and not value.view:       # what a list holds is not written any more (coalesce)
+        if value.name and not value.view:       # arrays in a list are not written any more (coalesce)
             return self.array(value, element.dtype).name
         return self.array(Lazy(value.dims, value.dtype, value.read, 1), element.dtype).name
 
@@ -387,7 +387,7 @@ class Lowering(Loops):
             self.unsaid(quote, gast.copy_location(gast.Raise(failed, None), tree), step)
 
     def quoted_value(self, operand):
-        """An operand of a statement that is kept as it stands."""
+        """An operand of a quoted statement."""
         fact = self.fact(operand)
         if isinstance(fact, Array):
             return self.array(operand).name if fact.dims else self.scalar(operand)
@@ -396,21 +396,23 @@ class Lowering(Loops):
         return literal_of(operand.value)
 
     def unsaid(self, quote, tree, step):
-        """An exception that compiled code cannot make; the process raises it where reports have been told."""
+        """Raises Unsaid for an exception that compiled code cannot make, so that the plain function runs; if reports
+        have been printed already, the process raises the exception itself.
+        """
         if self.tells and not self.for_threads:
             report_statement(self, Quoted(tree, quote.names, quote.lookup), step.value.args, step.origin)
         self.say("raise Unsaid()")
 
 
 def literal_of(value):
-    """A constant that is no number."""
+    """A constant, which may be a text or a container, in the loop form."""
     if isinstance(value, (tuple, list)):
         return (loops.Items if isinstance(value, tuple) else loops.ListOf)(tuple(map(literal_of, value)))
     return node(value) if isinstance(value, (int, float, complex)) else loops.Const(value)
 
 
 def _is_plain(tree, lookup):
-    """A raise of one of Python's exceptions whose arguments are literals: Numba has no others."""
+    """Whether a raise is of a builtin exception with literal arguments, the only kind that Numba supports."""
     made = tree.exc.func if isinstance(tree.exc, gast.Call) else tree.exc
     given = [*tree.exc.args, *tree.exc.keywords] if isinstance(tree.exc, gast.Call) else []
     return tree.cause is None and isinstance(made, gast.Name) and all(isinstance(a, gast.Constant) for a in given) \
@@ -418,7 +420,7 @@ def _is_plain(tree, lookup):
 
 
 def leaves(node: Any) -> Iterator[Any]:
-    """The leaves of a result in order."""
+    """The leaves of a result, in order."""
     if isinstance(node, Pack):
         for i in node.items:
             yield from leaves(i)

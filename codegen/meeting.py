@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Threads that run compiled programs side by side without Python's lock: how they wait, begin, meet and end.
+"""Threads that run compiled programs side by side without the GIL: how they wait, begin, meet and end.
 
-What they share is words of 64 bits in lines of the processor's cache; `runtime/teams.py` says what a meeting is and has
-all of Python's part: here is the short way, which declines whatever is out of the ordinary.  A thread waits by looking
-again and again for about as long as it takes to be woken, where there is a core for each and the wait before was not
-longer, and then sleeps on a lock of the system.
+They share 64-bit words in cache lines.  `runtime/teams.py` defines a meeting, in which the members of a team reduce
+their arrays, and implements it in Python.  This module is the short way: it declines whatever is out of the ordinary.
+A waiting thread spins for about the time that a wake-up takes, if there is a core for each thread and the last wait was
+not longer, and then sleeps on a lock of the system.
 
-A *gate* counts who has come to a meeting.  Whoever has waited too long closes it, if it is not full: then all take the
-long way, through Python, where it is found out who is missing and who asks for another thing.
+A *gate* counts the members that have come to a meeting.  A member that has waited too long closes a gate that is not
+full.  Then all take the long way, through Python, which finds out who is missing and who asks for something else.
 """
 import functools
 import hashlib
@@ -40,52 +40,52 @@ from gradscribe.codegen.shared_memory import (
     word,
 )
 
-# a team: its first line, the gates of even and odd meetings, those of their ends, the line of who waits for the others
+# a team: its first line, the gates of even and odd meetings, those of their ends, the line of the thread that launches
 SIZE, SPINS, LONG_WAY = 0, 1, 2
 GATES, ENDS, CALLER, MEMBERS = 1, 3, 5, 6       # lines; one for each member from MEMBERS on
-# a member's line, where each of them begins with how it is woken
+# a member's line; like a thread's line it begins with the two words that wake its thread
 ASLEEP, LOCK, RANK, TEAM, TURN, WHAT, TABLE, PATIENCE, STATE, TASK, DATA, MAIL = range(12)
 RUNS, ENDED, DONE = range(3)            # STATE: DONE when its thread is free again
 # a thread's line
-GO, OWN, SPARE = 2, 3, 4                # what it is to do, the member that it is, how long it looks out for work
+GO, OWN, SPARE = 2, 3, 4                # its command, its member's line, how often it looks for work before it sleeps
 REST, RUN, RETURN = range(3)            # GO
 CLOSED = 1 << 32                        # of a gate
 FULL = CLOSED - 1
 LONG = 20_000                           # microseconds that a thread sleeps in a meeting before it takes the long way
-SPINNING = 100e-6                       # seconds that one looks again and again: about what it takes to be woken
+SPINNING = 100e-6                       # seconds that a thread spins: about the time of a wake-up
 CHUNK = 512                            # entries that are summed at a time, which stay in the cache
-TAKEN = 5                               # words of a table for an array, as collectives.py writes them
+TAKEN = 5                               # words for each array in the table that collectives.py writes
 MEET = "gradscribe.meet"
 
 
 def spin(most):
-    """Looks most times at nothing."""
+    """Spins `most` times, to be timed."""
     for _ in range(most):
         pause()
     return most
 
 
 def rouse(line):
-    """Wakes who sleeps by this line."""
+    """Wakes the thread that sleeps on this line."""
     if swap(line + 8 * ASLEEP, 0) == 1:
         wake(word(line, LOCK))
 
 
 def doze(line, place, enough, most):
-    """Sleeps by a line while the word at `place` is below `enough`, until it is roused, so many microseconds at most
-    (-1: for ever); gives whether that was not for nothing.
+    """Sleeps on a line while the word at `place` is below `enough`, until it is roused or `most` microseconds are over
+    (-1: no limit); returns whether it was roused or the word is large enough.
     """
     swap(line + 8 * ASLEEP, 1)
     if seen(place) < enough and sleep(word(line, LOCK), most) == 1:
         return True
-    if swap(line + 8 * ASLEEP, 0) == 0:         # somebody is just waking it
+    if swap(line + 8 * ASLEEP, 0) == 0:         # another thread is waking it just now
         sleep(word(line, LOCK), -1)
         return True
     return seen(place) >= enough
 
 
 def serve(mail):
-    """A thread's time: it waits for programs and runs them, until one needs Python (1), or it is to return (0)."""
+    """Waits for programs and runs them; returns 1 when one needs Python, 0 when the thread is recalled."""
     while True:
         spins = word(mail, SPARE)
         go = seen(mail + 8 * GO)
@@ -113,32 +113,31 @@ def serve(mail):
 
 
 def finish(own):
-    """The thread of a member is free again."""
+    """Marks the thread of a member as free again."""
     swap(own + 8 * STATE, DONE)
     rouse(word(own, TEAM) + LINE * CALLER)
 
 
 def recall(mail):
-    """A thread that waits returns to Python."""
+    """Has a waiting thread return to Python."""
     swap(mail + 8 * GO, RETURN)
     rouse(mail)
 
 
 def as_member(own):
-    """This thread is a member of a team from now on, or of none (0); gives what it was."""
+    """Makes this thread a member of a team, or of none (0); returns the member that it was."""
     before = member()
     become(own)
     return before
 
 
 def long_way(team):
-    """From now on who comes to its end returns to Python."""
+    """Has all members that end from now on return to Python."""
     swap(team + 8 * LONG_WAY, 1)
 
 
 def launch(team, spare, most):
-    """All members run, the first of them in this thread: 0 if all have come to their ends, 1 if that is left to Python.
-    """
+    """Runs all members, the first in this thread; returns 0 if all have ended, 1 if Python must settle the rest."""
     size = word(team, SIZE)
     for k in range(GATES, CALLER):
         put(team + LINE * k, 0, 0)
@@ -171,7 +170,7 @@ def launch(team, spare, most):
 
 
 def await_member(team, rank, spins, most):
-    """Whether a member's thread is free again within so many microseconds."""
+    """Waits at most that many microseconds for a member's thread; returns whether it is free."""
     state = team + LINE * (MEMBERS + rank) + 8 * STATE
     while seen(state) != DONE:
         if spins > 0:
@@ -183,7 +182,7 @@ def await_member(team, rank, spins, most):
 
 
 def meet(site, count, table):
-    """A sum over the axis of what the table has: 0 where it was taken, 1 where that is to go the long way."""
+    """Reduces the arrays of a table over the axis; returns 0 if that is done, 1 if it must go the long way."""
     own, operation = member(), site & 7
     if own == 0 or operation == 0:
         return 1
@@ -202,7 +201,7 @@ def meet(site, count, table):
     put(own, TABLE, table)
     gate, end = team + LINE * GATES + side, team + LINE * ENDS + side
     last = come(team, own, gate, size)
-    if last:                            # nobody is in the meeting before this one
+    if last:                            # all members have left the meeting before this one
         swap(team + LINE * (GATES + 1) - side, 0)
         swap(team + LINE * (ENDS + 1) - side, 0)
     if not passed(team, own, gate, size, True):
@@ -223,7 +222,7 @@ def mixed(what, more):
 
 
 def come(team, own, gate, size):
-    """Counts this member in; whether it is the last."""
+    """Counts this member in; returns whether it is the last."""
     last = (add(gate, 1) & FULL) + 1 == size
     if last:
         rouse_all(team, own, size)
@@ -238,7 +237,7 @@ def rouse_all(team, own, size):
 
 
 def passed(team, own, gate, size, closes):
-    """Waits until all have come; False where the gate was closed, by this member or another one."""
+    """Waits until all have come; returns False if this member or another one closed the gate."""
     spins = word(own, PATIENCE)
     while True:
         now = seen(gate)
@@ -251,13 +250,13 @@ def passed(team, own, gate, size, closes):
             now = seen(gate)
             if now < size and exchanged(gate, now, now | CLOSED):
                 rouse_all(team, own, size)
-    # who waited long does not look for long the next time
+    # after a long wait, spin less the next time
     put(own, PATIENCE, word(team, SPINS) if spins > 0 else word(team, SPINS) >> 3)
     return seen(gate) == size
 
 
 def share(form, team, own, size, k):
-    """Adds up this member's share of the entries of the k-th array, for all, entry by entry, in the order of ranks."""
+    """Reduces this member's share of the entries of the k-th array for all members, in the order of ranks."""
     rank, table = word(own, RANK), word(own, TABLE)
     which, last, parts, width = form & 255, form >> 8 & 255, form >> 16 & 255, form >> 24
     count = 1
@@ -290,7 +289,7 @@ OUTSIDE = {function.__name__: function for function in (
 
 @functools.cache
 def compiled(name: str) -> Any:
-    """One of OUTSIDE as Numba has compiled it, of whole numbers."""
+    """The machine code of one of OUTSIDE, for 64-bit integers."""
     import numba
     with_symbols()
     function = OUTSIDE[name]
@@ -312,7 +311,7 @@ def own_text() -> str:
 
 @functools.cache
 def space():
-    """The names that these functions see."""
+    """The globals of the compiled functions."""
     import numba
     made = {**globals(), **intrinsics()}
     for function in INSIDE:
@@ -322,14 +321,14 @@ def space():
 
 
 def pointer_of(dispatcher: Any) -> int:
-    """The address of machine code, with Numba's own way to be called."""
+    """The address of a dispatcher's machine code, in Numba's calling convention."""
     (found,) = dispatcher.overloads.values()
     return found.library.get_pointer_to_function(found.fndesc.llvm_func_name)
 
 
 @functools.cache
 def spins() -> int:
-    """How often one looks in the time that a thread waits awake."""
+    """The number of spins that take SPINNING seconds."""
     run, many, best = compiled("spin"), 2000, float("inf")
     for _ in range(5):
         start = time.perf_counter()

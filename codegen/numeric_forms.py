@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Statistics, calculus and polynomials: how Numba's loops compute them."""
+"""Lowering to loops of statistics, calculus, polynomials and Python's `math`."""
 import math
 
 import numpy as np
@@ -11,7 +11,7 @@ from gradscribe.codegen.loops.build import ZERO, entry, quoted
 from gradscribe.codegen.lowered import Lazy, is_none, lazily, shape
 from gradscribe.codegen.scalar_forms import Operand, cast, form, narrowed, of_all
 
-# --- what passes over NaN ---------------------------------------------------------------------------------------------
+# --- reductions that skip NaN -----------------------------------------------------------------------------------------
 
 def _beyond(sign):
     def step(lowering, total, value, v):
@@ -110,7 +110,7 @@ def _window(lowering, node, kind):
 
 
 def spaced(lowering, start, stop, dim, endpoint, axis, entry):
-    """Between two ends that broadcast, along a new axis; `entry` makes one from its place and the ends."""
+    """(axes, read) of entries between two ends, which broadcast, along a new axis; entry(index, start, stop)."""
     dims, picks = lowering.broadcast([start.dims, stop.dims])
     start, stop = (lowering.array(v) if v.rank and v.cost > 1 else lowering.settled(v, [dim]) for v in (start, stop))
     axis = axis % (len(dims) + 1)

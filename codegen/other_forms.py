@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tests of whole arrays, rounding, positions made from numbers, parts of complex numbers."""
+"""Lowering of comparisons of arrays, rounding, clipping, index arithmetic, and parts of complex numbers."""
 import math
 import operator
 

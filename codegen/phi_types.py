@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One type for what a loop carries and what branches join, before names are given.
+"""Gives each phi, a value that a loop carries or branches join, one type, before variables get names.
 
-Numba gives a name one type: contiguous arrays that the function owns, numbers of one dtype.  Where another value would
-be copied into such a name, a statement that makes a fit one is put before.
+In Numba a name has one type: contiguous arrays that the function owns, or scalars of one dtype.  Where a value of
+another dtype or layout would be copied into such a name, a statement that converts it is inserted before.
 """
 from collections.abc import Container
 from typing import Any
@@ -34,14 +34,14 @@ from gradscribe.ast_transform.passes.out_of_ssa import changes
 
 
 def owned(x: np.ndarray) -> np.ndarray:
-    """A copy: what a loop carries is contiguous and the function's own."""
+    """A contiguous copy, for a carried value that the function must own."""
     return np.array(x)
 
 
 operation(owned, memory=FRESH)
 
 
-# --- one type for what is carried and joined --------------------------------------------------------------------------
+# --- one type for carries and joins -----------------------------------------------------------------------------------
 
 def free_name(name, reserved):
     while name in reserved:
@@ -50,7 +50,7 @@ def free_name(name, reserved):
 
 
 def settle(function: Function, reserved: Container[str] = ()) -> Function:
-    """A copy of a function in which carries and joins meet values of their own dtype and layout."""
+    """A copy of a function in which carries and joins get values of their own dtype and layout."""
     env = {p.value: p.value.like() for p in function.params if isinstance(p.value, Var)}
     params = [
         Param(free_name(p.name, reserved), env.get(p.value, p.value) if isinstance(p.value, Var) else p.value)
@@ -89,7 +89,7 @@ def is_view(value: Any) -> bool:
 
 
 def is_row(value, maker):
-    """x[i] of a contiguous array, with numbers for its first axes: contiguous as well."""
+    """Whether a value is x[i] of a contiguous array, with integers for its first axes, and so contiguous too."""
     made = maker.get(value)
     if not isinstance(made, Apply) or getattr(made.function, "__name__", "") != "getitem":
         return False
@@ -101,7 +101,7 @@ def is_row(value, maker):
 
 
 def separate(params, body):
-    """Variables of one name but of different types get names of their own."""
+    """Renames variables that share a name but differ in type."""
     types = {}
     for v in [*(p.value for p in params if isinstance(p.value, Var)), *all_made(body)]:
         kind = (np.dtype(v.fact.dtype), v.fact.rank) if isinstance(v.fact, Array) else repr(type(v.fact))
@@ -136,7 +136,7 @@ def _settle(block, shown, copied_in, updated, maker):
 
 
 def _owned(block, value, target, copy, origin):
-    """A value fit to be copied into a carried name."""
+    """A value that can be copied into a carried name; adds a conversion to the block if need be."""
     fact = target.fact
     if not isinstance(fact, Array) or isinstance(value, Const) or not isinstance(value, (Var, Apply)):
         return value
@@ -145,7 +145,7 @@ def _owned(block, value, target, copy, origin):
         ranked = isinstance(own, Array) and own.rank == fact.rank
         if ranked and np.dtype(own.dtype) == np.dtype(fact.dtype) and (not fact.dims or not copy):
             return value
-        if ranked:                      # its own lengths: those of the carried name may change from pass to pass
+        if ranked:                      # the lengths of the carried name may change from pass to pass
             fact = Array(fact.dtype, own.dims, fact.length)
     new = Var(target.hint, fact, target.kind)
     block.append(Let((new,), Apply(owned, (value,)), origin))

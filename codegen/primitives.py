@@ -1,16 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Allocation and matrix products for compiled text, written in LLVM's terms.
+"""Allocation and matrix products for compiled text, written as LLVM instructions.
 
-Numba compiles `np.empty`, `np.zeros` and `np.dot` of each kind of arguments as functions of their own: half a second
-for a product.  These do the same in place, in a few milliseconds: the text says `np.dot`, and is compiled with what
-`in_place` puts there.  A product may be given the array that it is to be written into.
+Numba compiles a function for `np.empty`, `np.zeros` and `np.dot` with each kind of arguments, which takes half a second
+for a product.  The intrinsics here write the same in a few milliseconds: `in_place` replaces `np.dot` in the text by
+them before it is compiled.  A product may be given the array that it is to be written into.
 
 >>> import ast
 >>> print(ast.unparse(in_place(ast.parse("z = np.dot(x, np.zeros((n, 2), np.float64))"))[0]))
 z = dot_(x, zeros_((n, 2), np.float64))
 
-A function begins with `no_estimates_()`, which says that quotients and roots in single precision are not to be
-estimated: the steps that follow an estimate turn 1 / sqrt(0) and 1 / sqrt(inf) into NaN.
+A function begins with `no_estimates_()`, which forbids estimates of quotients and roots in single precision: the Newton
+steps after an estimate turn 1 / sqrt(0) and 1 / sqrt(inf) into NaN.
 """
 import ast
 import functools
@@ -24,15 +24,15 @@ from gradscribe.codegen.internal_functions import called, without_estimates
 
 NAMES = {"np.empty": "empty_", "np.zeros": "zeros_", "np.dot": "dot_", "add_dot": "add_dot_",
          "subtract_dot": "subtract_dot_"}
-ALIGNMENT = 64                          # bytes: of a line of the processor's cache and of its widest vectors
-LARGE = 1 << 22                         # bytes from which on an array asks for large pages, as NumPy's do
-PAGE, HUGE_PAGES = 4096, 14             # MADV_HUGEPAGE
-LARGEST = 2 ** 31 - 1                   # length that BLAS counts to
+ALIGNMENT = 64                          # bytes: a cache line, and the widest vector
+LARGE = 1 << 22                         # bytes from which an array asks for huge pages, as NumPy's arrays do
+PAGE, HUGE_PAGES = 4096, 14             # bytes; MADV_HUGEPAGE
+LARGEST = 2 ** 31 - 1                   # the largest length in BLAS
 KINDS = {"float32": "s", "float64": "d", "complex64": "c", "complex128": "z"}
 
 
 def in_place(tree: ast.AST, on_stack: Container[str] = ()) -> tuple[ast.AST, dict[str, Any]]:
-    """(the tree with calls by the names of these, the functions by name).
+    """(the tree with calls of these intrinsics, the intrinsics by name).
 
     on_stack: names of short arrays of known length that are on the function's stack.
     """
@@ -61,13 +61,13 @@ def in_place(tree: ast.AST, on_stack: Container[str] = ()) -> tuple[ast.AST, dic
 
 
 def is_view(node):
-    """x[:, 1:], whose rows are contiguous where lowering writes it into a product."""
+    """Whether a factor is a slice like x[:, 1:], whose rows are contiguous where lowering writes it into a product."""
     return isinstance(node, ast.Subscript) and any(isinstance(n, ast.Slice) for n in ast.walk(node.slice))
 
 
 @functools.cache
 def primitives():
-    """The functions of those names, for Numba."""
+    """The intrinsics of the names in NAMES, and their variants."""
     from numba.extending import intrinsic
     made = {"empty_": intrinsic(_empty), "zeros_": intrinsic(_zeros), "no_estimates_": intrinsic(_no_estimates)}
     for by_rows in (False, True):
@@ -80,7 +80,7 @@ def primitives():
 
 @functools.cache
 def stacked(name):
-    """empty_3_2_: of an array of three rows and two columns on the stack."""
+    """The intrinsic of a name such as empty_3_2_: an array of three rows and two columns on the stack."""
     from numba.extending import intrinsic
     clear, *lengths = name.rstrip("_").split("_")
     return intrinsic(lambda context, shape, dtype: _made(shape, dtype, clear == "zeros", list(map(int, lengths))))
@@ -123,7 +123,7 @@ def _made(shape, dtype, clear, known=None):
 
 
 def lengths_of(context, builder, shape, value):
-    """The lengths that a shape says, as numbers."""
+    """The lengths in a shape, as intp values."""
     from numba.core import cgutils, types
     given = [(shape, value)] if isinstance(shape, types.Integer) else list(
         zip(shape, cgutils.unpack_tuple(builder, value)))
@@ -131,7 +131,7 @@ def lengths_of(context, builder, shape, value):
 
 
 def allocated(context, builder, kind, lengths, known=None):
-    """A new contiguous array; one whose lengths are known is on the stack."""
+    """A new contiguous array, on the stack if its lengths are known."""
     from llvmlite import ir
     from numba.core import cgutils, types
     from numba.np.arrayobj import get_itemsize, make_array, populate_array
@@ -168,7 +168,7 @@ def allocated(context, builder, kind, lengths, known=None):
 
 
 def new_memory(context, module):
-    """The module's function that gives memory of so many bytes, with Numba's count of who holds it, or null."""
+    """The module's function that allocates that many bytes with Numba's reference count, or returns null."""
     from llvmlite import ir
     from numba.core import cgutils, types
     name, size = "new_memory", context.get_value_type(types.intp)
@@ -187,9 +187,9 @@ def new_memory(context, module):
 
 
 def in_large_pages(builder, data, size):
-    """Asks the system for pages of 2 MiB: memory that is new to the process comes by one fault for 512 of its pages.
+    """Asks the system for pages of 2 MiB, so that new memory costs one page fault in place of 512.
 
-    As NumPy does for its arrays; malloc does not.  Source: madvise(2), MADV_HUGEPAGE.
+    NumPy does so for its arrays; malloc does not.  Source: madvise(2), MADV_HUGEPAGE.
     """
     from llvmlite import ir
     from numba.core import cgutils
@@ -214,12 +214,13 @@ def _dot(by_rows):
 
 
 def _dot_into(by_rows, alpha, beta):
-    """The product goes into an array that is neither factor: out = alpha * product + beta * out."""
+    """The typing function of out = alpha * product + beta * out, where out is neither factor."""
     return lambda context, a, b, out: _multiplied(a, b, out, by_rows=by_rows, factors=(alpha, beta))
 
 
 def _multiplied(a, b, *out, by_rows=False, factors=(1.0, 0.0)):
-    """np.dot of matrices and vectors that are contiguous in either order, by BLAS; by_rows: or row by row, as they lie.
+    """np.dot by BLAS of matrices and vectors that are contiguous in either order; by_rows: also of matrices whose rows
+    are contiguous.
     """
     from numba import types
     given = (a, b, *out)
@@ -249,14 +250,14 @@ def _multiplied(a, b, *out, by_rows=False, factors=(1.0, 0.0)):
 
 
 def fingerprint(*what: Any) -> str:
-    """A word for what a function is made of."""
+    """A hash of what a function is made from."""
     return hashlib.sha256(repr(what).encode()).hexdigest()[:16]
 
 
 class _Product:
-    """One product: BLAS counts columns first, so it is given the factors' transposes, the second one first.
+    """One product: BLAS is column-major, so it is given the transposes of the factors, the second one first.
 
-    factors: of the product, and of what is in the array that it goes into.
+    factors: (alpha, beta) of out = alpha * product + beta * out.
     """
 
     def __init__(self, context, builder, signature, values, factors):
@@ -317,7 +318,7 @@ class _Product:
                   self.data(matrix), self.stride(matrix), self.data(vector), beta, self.address(self.out.data))
 
     def matrices(self):
-        """A product of a row or a column is one of a matrix and a vector: a line of BLAS reads each entry once."""
+        """A product of matrices; if one is a row or a column, gemv, which reads each entry once."""
         (m, k), (_, n) = self.shapes[:2]
         one = self.number(1)
         with self.builder.if_else(self.builder.icmp_signed("==", n, one)) as (column, wide):
@@ -335,7 +336,7 @@ class _Product:
         return self.letter("t" if self.kinds[which].layout == "F" else "n")
 
     def stride(self, which):
-        """How many entries lie between the beginnings of two rows, or columns."""
+        """The number of entries from the start of one row, or column, to the next."""
         from numba.core import cgutils
         kind = self.kinds[which]
         if kind.layout == "A":

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Products of arrays: BLAS by Numba, on stacks of matrices; loops for what BLAS does not multiply."""
+"""Lowering of products of arrays: BLAS for matrices and stacks of them, loops where BLAS does not apply."""
 import math
 import operator
 
@@ -13,19 +13,19 @@ from gradscribe.codegen.lowered import LINES, ONE, ROW, TURNED, Core, Dim, Lazy,
 from gradscribe.codegen.scalar_forms import literal, narrowed
 from gradscribe.codegen.shape_forms import dropped, inserted, permuted, spread
 
-SHORT = 64                              # multiplications of one matrix product that loops do faster than BLAS
+SHORT = 64                              # multiplications up to which loops are faster than BLAS
 
 # --- products ---------------------------------------------------------------------------------------------------------
 
 
 def factor(lowering, x, dtype):
-    """An operand of BLAS, in its dtype: as it lies, where each row is contiguous, or of its transpose; a device's takes
+    """An operand of BLAS, in its dtype: without a copy if the rows of it or its transpose are contiguous; on a device,
     any view.
     """
     if x.name and x.exact == dtype and (x.rank == 2 and x.view in ("transposed", LINES) or x.view == ROW or
                                         lowering.for_threads and x.rank):
         return x.name
-    if x.rank == 2 and x.view == "transposed" and not x.name:       # of an expression: that is computed as it is
+    if x.rank == 2 and x.view == "transposed" and not x.name:       # materialise the expression, not its transpose
         return loops.Attribute(lowering.array(permuted(x, [1, 0]), dtype).name, "T")
     return lowering.array(x, dtype).name
 
@@ -40,7 +40,7 @@ def dot(lowering, a, b, dtype):
         tall = inserted(b, {1}) if b.rank == 1 else b
         out = stack_product(lowering, inserted(wide, {0}), inserted(tall, {0}), dtype)
         return dropped(out, {0, *({1} if a.rank == 1 else ()), *({2} if b.rank == 1 else ())})
-    strided = not dims and not lowering.for_threads and any(x.view is True for x in (a, b))     # BLAS wants copies
+    strided = not dims and not lowering.for_threads and any(x.view is True for x in (a, b))     # BLAS would need copies
     if strided or is_short(*a.dims, *b.dims[1:]) or lowering.for_threads and lowering.level > 1 and is_short(
             *dims) and is_short(*a.dims, *b.dims[1:], most=SHORT * SHORT):
         a, b = (x if x.cost <= 1 else lowering.array(x) for x in (a, b))
@@ -71,7 +71,7 @@ def stack_product(lowering, a, b, dtype):
 
 
 def stack(lowering, x, dtype):
-    """A stack as an operand: contiguous, or for a device a view of what is, which its library takes as it lies."""
+    """A stack as an operand: contiguous, or on a device a transposed view, which its library accepts."""
     if lowering.for_threads and np.dtype(dtype).kind in "fc":
         if x.name and x.exact == dtype:
             return x.name
@@ -84,9 +84,9 @@ def stack(lowering, x, dtype):
 
 
 def is_short(*dims, most=SHORT):
-    """Whether a product is so few operations that a call of BLAS costs more: lengths that are known numbers.
+    """Whether the axes of a product have constant lengths with so few multiplications that calling BLAS costs more.
 
-    In a loop on a device a product may be a thread's own, if its result is short: threads do not call libraries.
+    In a loop on a device, threads do not call libraries; a thread computes a product itself if its result is short.
     """
     lengths = [1 if d.kind == "one" else d.key[1] if d.key is not None and d.key[0] is None else None for d in dims]
     return None not in lengths and math.prod(lengths) <= most
@@ -108,7 +108,7 @@ def _matmul(lowering, node):
 
 
 def three(lowering: Core, x: Lazy, lead: list[Dim] | None = None) -> Lazy:
-    """A stack of matrices with one stacking axis; `lead` are the axes it is broadcast to unless it is one matrix."""
+    """A stack of matrices with one stacking axis; lead: the axes that it is broadcast to, unless it is one matrix."""
     own = x.dims[:-2]
     if lowering.for_threads and x.rank > 3 and (x.turned is not None or x.view == TURNED and x.name):
         whole = x.turned
@@ -149,10 +149,9 @@ def tensordot(lowering, a, b, of_a, of_b, dtype):
 
 
 def grouped(lowering: Core, x: Lazy, split: int) -> Lazy:
-    """x as a matrix: the first axes and the others."""
+    """x as a matrix: its first `split` axes as one, and the others as one."""
     if split == 1 and x.rank == 2:
         return x
-
     if not x.rank:
         return inserted(x, {0, 1})
     return shaped(lowering, x, [together(lowering, x.dims[:split]), together(lowering, x.dims[split:])])
@@ -169,7 +168,7 @@ def together(lowering, dims):
 @lazily(np.dot, axis=-2)
 @lazily(np.inner, axis=-1)
 def _dot(lowering, node, axis):
-    """Sums over the last axis of a and this one of b, or the only one that b has."""
+    """The sum of products over the last axis of a and `axis` of b, or the only one that b has."""
     a, b = (lowering.lazy(x) for x in node.args)
     dtype = np.dtype(lowering.fact(node).dtype)
     if not a.rank or not b.rank:
@@ -211,7 +210,7 @@ def _einsum(lowering, node):
     xs = [lowering.lazy(a) for a in node.args[1:]]
     labels, result = einsum_labels(terms, [Shaped(x.rank) for x in xs])
     dtype, labels = np.dtype(lowering.fact(node).dtype), list(labels)
-    if len(xs) > 2:                         # two at a time, in an order that is good for lengths as they are now
+    if len(xs) > 2:                         # two at a time, in an order that suits the lengths of the example
         sizes = [np.broadcast_to(0.0, [size(d) for d in lowering.fact(a).dims]) for a in node.args[1:]]
         path, _ = np.einsum_path(",".join(labels) + "->" + result, *sizes, optimize="greedy")
         for chosen in path[1:-1]:
@@ -229,7 +228,7 @@ def size(length):
 
 
 def contraction(lowering, xs, labels, result, dtype):
-    """An einsum: by BLAS where it is matrix products of a stack, else by loops over all labels."""
+    """An einsum of one or two operands: by BLAS if it is a stack of matrix products, else by loops over all labels."""
     if len(xs) == 2 and all(len(set(t)) == len(t) for t in labels) and dtype.kind in "fc":
         a, b = labels
         shared = [c for c in a if c in b and c not in result]
@@ -273,12 +272,12 @@ def contraction(lowering, xs, labels, result, dtype):
 
 
 def ones(xs, labels, wanted):
-    """Whether an axis of some labels has one entry."""
+    """Whether any axis with one of the wanted labels has length one."""
     return any(x.dims[t.index(c)].kind == "one" for x, t in zip(xs, labels) for c in wanted)
 
 
 def three_groups(lowering, x, groups):
-    """x with three axes, each of several of its own."""
+    """x with three axes, each of which combines one group of its axes."""
     moved = permuted(x, [k for group in groups for k in group])
     if lowering.for_threads and groups[0] and [len(group) for group in groups[1:]] == [1, 1]:
         return three(lowering, moved)
@@ -349,14 +348,14 @@ def vectors_last(x, axis):
     return x if axis == x.rank - 1 else permuted(x, [*(k for k in range(x.rank) if k != axis), axis])
 
 
-# how many sums there are, and how far beyond the place of sum i the last entry of a that goes into it lies
+# for each mode, the length of the result, and s where a[i + s] is the last entry of a that goes into sum i
 CONVOLVED = {"full": ("{m} + {n} - 1", "0"), "same": ("max({m}, {n})", "(min({m}, {n}) - 1) // 2"),
              "valid": ("max({m}, {n}) - min({m}, {n}) + 1", "min({m}, {n}) - 1")}
 
 
 @lazily(np.convolve)
 def _convolve(lowering, node):
-    """The innermost loop is the longest one: over the terms of a sum where the sums are few, else over the sums."""
+    """Makes the longest loop the innermost: over the terms of a sum if the sums are few, else over the sums."""
     bound, dtype = lowering.bound(node), np.dtype(lowering.fact(node).dtype)
     a, v, mode = lowering.array(bound["a"]), lowering.array(bound["v"]), lowering.static(bound["mode"])
     if not a.rank == v.rank == 1:
@@ -370,7 +369,7 @@ def _convolve(lowering, node):
     lowering.say("{} = np.zeros({}, {})", out, k, dtype)
 
     def added_along_sums(short, long):
-        """For each entry of the shorter array, its products with a piece of the longer one."""
+        """For each entry of the shorter array, adds its products with a part of the longer one."""
         with lowering.inside("for {} in range({}):", j, short.dims[0].length):
             lowering.set(first, quoted("max({} - {}, 0)", j, shift))
             lowering.set(start, quoted("max({} - {}, 0)", shift, j))

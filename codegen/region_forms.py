@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the call of a region (loops/scalar_regions.py) stands for: types first, then instructions.
+"""Compiles a scalar region (loops/scalar_regions.py), a run of statements on scalars, as one Numba intrinsic.
 
-Each operation has the type and the instructions that Numba has for it; what is asked of Numba is asked once for each
-operation and kinds of operands.  Numbers are values of LLVM's; those that a loop or a branch changes have a place on
-the stack.  A name has the type of what it was given last, as in Numba, and one common to both where two ways meet.
+First the types of all expressions are inferred, then the instructions are written.  Both come from Numba's own tables,
+which are queried once for each operation and types of operands.  Scalars are LLVM values; those that a loop or a branch
+changes have a slot on the stack.  A name has the type of its last assignment, as in Numba; where control flow merges,
+it has the common type of both sides.
 """
 import math
 import operator
@@ -50,20 +51,20 @@ OPERATORS = {
     "not": operator.not_, "==": operator.eq, "!=": operator.ne, "<": operator.lt, "<=": operator.le,
     ">": operator.gt, ">=": operator.ge}
 BUILTIN = {"float": float, "int": int, "complex": complex, "bool": bool, "abs": abs, "min": min, "max": max}
-_asked: dict = {}                       # (operation, types): Numba's function and signature
-_written: weakref.WeakKeyDictionary = weakref.WeakKeyDictionary()    # {context: {(function, types): what writes it}}
+_asked: dict = {}                       # {(operation, types): Numba's function and signature}
+_written: weakref.WeakKeyDictionary = weakref.WeakKeyDictionary()    # {context: {(function, types): its code writer}}
 
 
 class Typed(NamedTuple):
-    """A value: what Numba says of it, and LLVM's name for it; counted: it is not negative."""
+    """A value: its Numba type and its LLVM value; counted: whether it is certainly not negative."""
     type: Any
     value: Any
     counted: bool = False
 
 
 class Entries(NamedTuple):
-    """An array: as it was given, where it begins, its lengths, and the steps of its axes, in entries or, of other
-    layouts, in bytes; scopes: {a kind of LLVM's metadata: what it says of the memory of this array}.
+    """An array: its struct, its data pointer, its lengths, and the steps of its axes, in entries if it is contiguous,
+    else in bytes; scopes: {kind of LLVM metadata: the alias scopes of its memory}.
     """
     type: Any
     value: Any
@@ -74,7 +75,7 @@ class Entries(NamedTuple):
 
 
 def for_numba(region: Region, space: dict[str, Any]) -> Any:
-    """The function of a region; space: what the names of functions in it stand for."""
+    """The intrinsic of a region; space: the functions that it calls, by name."""
     from numba.core import types
     from numba.extending import intrinsic
 
@@ -102,7 +103,7 @@ def for_numba(region: Region, space: dict[str, Any]) -> Any:
 
 
 def function_of(name, space):
-    """What a call calls."""
+    """The function that a call names."""
     head, _, last = name.rpartition(".")
     if head:
         return getattr(np if head == "np" else math, last)
@@ -110,7 +111,7 @@ def function_of(name, space):
 
 
 def flags_of(op):
-    """How the instructions of an operation are written."""
+    """The context manager that sets the fast-math flags of an operation's instructions."""
     return without_flags if op.startswith(EXACT) else in_any_order if op.startswith(SUMMED) else nullcontext
 
 
@@ -120,9 +121,10 @@ def refused(message):
 
 
 class Types:
-    """The types of a region's expressions: `of` by their ids, `calls` what Numba calls there, `merged` where ways meet.
+    """The types of a region: `of`, by the ids of expressions; `calls`, Numba's functions there; `merged`, the types
+    where control flow merges.
 
-    Each expression is an object of its own: a name may have another type in another place.
+    No two expressions are one object, since a name may have another type in another place.
     """
 
     def __init__(self, context, space, statements):
@@ -239,7 +241,7 @@ class Types:
         return self.call(e, operator_of(e.ops[0] if isinstance(e, Compare) else e.op), given)
 
     def call(self, site, function, given):
-        """site: an expression or a statement, or such a one and a word."""
+        """The type of a call; site: an expression, a statement, or a pair of one and a word."""
         asked = _asked.get((function, *given))
         if asked is None:
             kind = self.context.resolve_value_type(function)
@@ -276,7 +278,7 @@ class Types:
 
 
 def key_of(site):
-    """The key of a place: two equal expressions are two places."""
+    """The key of a site: two equal expressions are two sites."""
     return (id(site[0]), site[1]) if isinstance(site, tuple) else id(site)
 
 
@@ -302,9 +304,9 @@ class Form:
         return {n: self.array(t, scopes[n]) if n in scopes else t for n, t in names.items()}
 
     def scopes(self, arrays):
-        """{array: what LLVM is told of its memory}: that of an array that is apart is none that another name shows.
+        """{array: its alias metadata}: an array in `apart` shares no memory with those of other names.
 
-        Where a region is called for several rows, a name is another array in each.  Source: LLVM Language Reference,
+        In a region that is called for several rows, a name is another array in each.  Source: LLVM Language Reference,
         'noalias' and 'alias.scope' metadata.
         """
         from llvmlite import ir
@@ -324,7 +326,7 @@ class Form:
         return found
 
     def reached(self, array, reach):
-        """Instructions that load or store entries of an array, with what LLVM is told of its memory."""
+        """Writes instructions that load or store entries of an array, and adds its alias metadata to them."""
         block = self.builder.block
         first = len(block.instructions)
         out = reach()
@@ -339,7 +341,7 @@ class Form:
         return self.reached(array, lambda: load_item(self.context, self.builder, array.type, place))
 
     def array(self, given, scopes):
-        """Its parts, taken once at the start."""
+        """The Entries of an array, extracted once at the start."""
         kind, rank = given.type, given.type.ndim
         names = self.context.data_model_manager[kind]._fields
         take = self.builder.extract_value
@@ -423,24 +425,24 @@ class Form:
         with counted as found:
             inner = dict(names)
             self.kept(places, merged, inner)
-            # upwards from 0, or down to it
+            # up from 0, or down to 0
             sure = len(ends) == 1 or step < 0 and s.range[1] in DOWN
             inner[s.index] = Typed(self.types.intp, found[0], sure)
             self.block(s.block, inner)
             self.keep(places, merged, inner)
             end = self.builder.block
-        self.not_written_out(s, end)
+        self.forbid_unrolling(s, end)
         self.kept(places, merged, names)
         for n in self.found.sets(s) - merged.keys() | {s.index}:
             names.pop(n, None)
 
     def call_nest(self, s, nest, names):
-        """A nest that the function has more than once: the first place writes a function, and every one calls it."""
+        """Calls the internal function of a loop nest that occurs more than once; the first occurrence writes it."""
         merged = self.found.merged[s]
         nest = nest._replace(results=[n for n in nest.results if n in merged])
         given, results = [names[n] for n in nest.params], [merged[n] for n in nest.results]
         kinds, whole = [g.type for g in given], self.types.Tuple(results) if results else self.types.none
-        # one function for all of which one and the same is known
+        # occurrences share a function if all that is known of them is equal
         known = (*nest.known, [nest.names.index(n) for n in nest.results], whole,
                  [(g.type, isinstance(g, Typed) and g.counted) for g in given])
 
@@ -456,11 +458,11 @@ class Form:
         for k, (n, kind) in enumerate(zip(nest.results, results)):
             names[n] = Typed(kind, self.builder.extract_value(made, k), n in self.natural)
 
-    def not_written_out(self, s, end):
-        """A loop whose number of passes LLVM knows stays a loop if these are many, or if a loop inside stays one.
+    def forbid_unrolling(self, s, end):
+        """Forbids unrolling of a loop with a constant trip count if that is large, or if a loop inside is not unrolled.
 
-        Written out, an innermost one would leave the loop around to be vectorised, over entries that lie apart, and an
-        outer one would be as many copies of the loops in it.  Source: LLVM Language Reference, 'llvm.loop' metadata.
+        After unrolling an innermost loop, LLVM would vectorise the loop around it, with strided accesses; unrolling an
+        outer one would copy the loops in it.  Source: LLVM Language Reference, 'llvm.loop' metadata.
         """
         from llvmlite import ir
         if not all(isinstance(e, Const) for e in s.range) or all(few(i) for i in statements([s]) if isinstance(i, For)):
@@ -468,7 +470,7 @@ class Form:
         module = self.builder.module
         word = module.add_metadata([ir.MetaDataString(module, "llvm.loop.unroll.disable")])
         loop = module.add_metadata([ir.MetaDataString(module, f"loop {len(module.metadata)}")])
-        loop.operands = [loop, word]            # it names itself: each loop is one of its own
+        loop.operands = [loop, word]            # a self-reference makes it distinct
         end.terminator.set_metadata("llvm.loop", loop)
 
     def branch(self, s, names):
@@ -517,7 +519,7 @@ class Form:
         return made._replace(counted=grows and all(g.counted for g in given))
 
     def chosen(self, test, body, orelse, kind, names):
-        """One of two, of which the other is not computed."""
+        """One of two values by a test; the other is not computed."""
         ends = []
         with self.builder.if_else(test) as arms:
             for arm, node in zip(arms, (body, orelse)):
@@ -548,7 +550,7 @@ class Form:
         return Typed(signature.return_type, self.context.get_dummy_value() if out is None else out)
 
     def power(self, e, base):
-        """With an exponent that is written out: Numba multiplies."""
+        """A power with a literal integer exponent, for which Numba multiplies; None for others."""
         exponent = e.args[1]
         if not isinstance(exponent, Const) or type(exponent.value) is not int:
             return None
@@ -566,7 +568,7 @@ class Form:
         return Typed(signature.return_type, self.cast(out, signature.return_type))
 
     def place(self, e, names):
-        """Where an entry is."""
+        """The address of an entry."""
         from numba.core import cgutils
         array, at = names[e.array.id], None
         for part, length, step in zip(e.index, array.lengths, array.steps):

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reports in compiled code: print, warnings.warn and loggers are called by the process, with the values of that time.
+"""Reports in compiled code: compiled code calls back into Python for print, warnings.warn and loggers.
 
-The text says `reported(report_1, (x, n))`.  What stands there in the user's function is compiled by Python, for its
-place in the user's file, and is called with copies of the values: what a handler keeps is its own.  The number of a
-report is an argument of the compiled function, so that machine code on disk holds none.
+The text says `reported(report_1, (x, n))`.  Python compiles the user's call, at its line in the user's file, and runs
+it with copies of the values, which a handler may keep.  The number of a report is an argument of the compiled function,
+so machine code on disk does not contain it.
 
 >>> import numpy as np, gradscribe as gs
 >>> def f(x):
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 def reports(body: Iterable[Any]) -> bool:
-    """Whether anything is told on the way: what has been told is not told again."""
+    """Whether a function has reports: then it must not run again, which would repeat them."""
     return any(isinstance(step, Effect) and is_report(step.value) for step in walk(body))
 
 
@@ -51,7 +51,7 @@ def report_statement(lowering: "Lowering", quote: Quoted, operands: Iterable[Any
 
 
 def part(lowering, operand, given):
-    """A function that makes an operand of the values that compiled code gives, which are added to those given."""
+    """A function that rebuilds an operand from the values that compiled code passes; appends these to `given`."""
     if isinstance(operand, Pack):
         parts = [part(lowering, i, given) for i in operand.items]
         return lambda values: container(operand, [of(values) for of in parts])
@@ -77,7 +77,7 @@ def container(pack, items):
 
 
 def function_of(quote, origin):
-    """The function of a quoted piece's names; in tracebacks and records it is the user's, at the user's line."""
+    """A quoted call as a function of its names, with the user's function and line in tracebacks and log records."""
     new = {name: f"value_{k}" for k, name in enumerate(quote.names)}
     space = {"__name__": _found(quote, "__name__", "__main__")}
 
@@ -86,7 +86,7 @@ def function_of(quote, origin):
             if node.id in new:
                 return ast.copy_location(ast.Name(new[node.id], node.ctx), node)
             if isinstance(node.ctx, ast.Load):
-                known = node.id.replace(" ", "_")       # what stands for a part has blanks
+                known = node.id.replace(" ", "_")       # placeholders have blanks
                 space[known] = _found(quote, node.id, getattr(builtins, node.id, None))
                 return ast.copy_location(ast.Name(known, node.ctx), node)
             return node

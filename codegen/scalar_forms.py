@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Functions of each entry, as expressions of scalars that Numba compiles with NumPy's dtypes.
+"""Lowering of elementwise functions to expressions of scalars that Numba compiles with NumPy's dtypes.
 
-A form takes the operands and the result's dtype and gives a node of the loop form.  Numba alone would make float64 of
-`np.float32 * 2.0`; here every operand has the dtype of NumPy's loop before the operator sees it.
+A form takes the operands and the result's dtype and returns an expression of the loop form.  Numba alone would compute
+`np.float32 * 2.0` in float64; here every operand is first cast to the dtype of NumPy's inner loop.
 """
 import builtins
 import functools
@@ -27,7 +27,7 @@ _PLAIN_NAMES = {np.dtype(bool): "bool", np.dtype(np.int64): "int", np.dtype(np.f
 
 
 class Operand:
-    """The node of a scalar; `dtype` as facts hold it, `literal` the number where it is one."""
+    """A scalar expression, `node`; `dtype` as in facts, a Python type if weak; `literal`: its value if constant."""
     __slots__ = ("dtype", "literal", "node")
 
     def __init__(self, node, dtype, literal=None):
@@ -43,7 +43,7 @@ class Operand:
 
 
 def is_simple(e):
-    """Whether an expression is a name, or an entry at names and numbers: it may be computed twice."""
+    """Whether an expression is cheap enough to be computed twice: a name, or an entry at names and numbers."""
     if isinstance(e, Attribute):
         return is_simple(e.owner)
     return isinstance(e, (Name, Length)) or isinstance(e, Load) and is_simple(e.array) and all(
@@ -51,7 +51,7 @@ def is_simple(e):
 
 
 def literal(value: Any, dtype: DTypeLike) -> Expr:
-    """A number with its dtype."""
+    """The expression of a number in a dtype."""
     dtype = np.dtype(dtype)
     if dtype.kind == "b":
         return Const(bool(value))
@@ -73,7 +73,7 @@ def of_dtype(made: Expr, dtype: DTypeLike) -> Call:
 
 
 def cast(operand: Operand, dtype: DTypeLike) -> Expr:
-    """The node of an operand in a dtype."""
+    """An operand's expression, converted to a dtype."""
     dtype = np.dtype(dtype)
     if operand.literal is not None:
         return literal(operand.literal, dtype)
@@ -87,9 +87,9 @@ def cast(operand: Operand, dtype: DTypeLike) -> Expr:
         return quoted("complex({}, 0.0)", cast(operand, np.float64))
     if dtype == np.complex64 and operand.exact.kind != "c":
         return quoted("np.complex64(complex({}, 0.0))", cast(operand, np.float64))
-    if operand.exact.kind == "b":       # chosen, not converted: eight times faster in a loop
+    if operand.exact.kind == "b":       # a select, not a conversion: eight times faster in a loop
         return quoted("{} if {} else {}", literal(1, dtype), operand.node, literal(0, dtype))
-    # Numba's float of a float32 is a float32, its int of an int32 an int32
+    # in Numba, float() of a float32 is a float32, and int() of an int32 an int32
     own = operand.exact
     short = own == np.float32 or dtype == np.int64 and (own.kind == "u" or own.kind == "i" and own.itemsize < 8)
     name = None if short else _PLAIN_NAMES.get(dtype)
@@ -97,18 +97,18 @@ def cast(operand: Operand, dtype: DTypeLike) -> Expr:
 
 
 def _real_of(operand):
-    """The dtype of the parts of a complex number."""
+    """The dtype of the real and imaginary parts of a complex operand."""
     return np.float64 if operand.exact == np.complex128 else np.float32
 
 
 def narrowed(made: Expr, dtype: DTypeLike) -> Expr:
-    """Numba computes small integers in 64 bits."""
+    """An expression converted back to a small integer dtype, since Numba computes those in 64 bits."""
     dtype = np.dtype(dtype)
     return made if dtype in _WIDE or dtype.kind in "fcb" else of_dtype(made, dtype)
 
 
 def loose(operand, dtype):
-    """As cast, but an integer that meets a float64 is left to Numba."""
+    """As cast, but Numba converts an int64 to float64 by itself."""
     if np.dtype(dtype) == np.float64 and operand.exact == np.int64:
         return operand.node
     return cast(operand, dtype)
@@ -117,8 +117,7 @@ def loose(operand, dtype):
 def enters(table: dict) -> Callable[..., Any]:
     """The decorator that enters forms in a table.
 
-    Where several functions share a form, each is entered with keywords that say in what it differs from the others: the
-    form is called with them.
+    If several functions share a form, each is entered with its own keyword arguments, with which the form is called.
 
     >>> table = {}
     >>> @enters(table)(np.cumsum, sign="+")
@@ -141,14 +140,14 @@ form = enters(FORMS)
 
 
 def of_all(name: str, args: Iterable[Operand], dtype: DTypeLike) -> Call:
-    """A call with operands that have a dtype."""
+    """A call of a function with operands converted to a dtype."""
     return Call(name, tuple([cast(a, dtype) for a in args]))
 
 
 def in_loops(name: str, plain: Any) -> Callable[..., Expr]:
-    """A form that calls runtime/vmath.py or vmath32.py in a loop over entries, where that is vectorised.
+    """Gives a form `plain` a variant for loops over entries that calls runtime/vmath.py, which LLVM vectorises.
 
-    A number by itself is left to libm, which is faster where each result waits for the one before.
+    Scalars outside such loops use libm, which has the shorter latency.
     """
     def make(args, out):
         out = np.dtype(out)
@@ -175,7 +174,7 @@ def _binary(args, out, sign):
 
 
 def quotient(a, b, dtype):
-    """Of complex numbers, by an operand: Numba's own raises an error where a divisor is 0."""
+    """The quotient of a complex number and an operand; Numba's own division raises an error for a divisor of 0."""
     if b.exact.kind == "c":
         made = quoted("complex_quotient({}, {})", a, cast(b, dtype))
     else:
@@ -194,13 +193,13 @@ def _divide(args, out):
 def _floor_divide(args, out):
     a, b = (cast(x, out) for x in args)
     value = quoted("{} // {}", a, b)
-    if np.dtype(out).kind == "i" and args[1].literal in (None, -1):     # the least by -1 is itself, as NumPy has it
+    if np.dtype(out).kind == "i" and args[1].literal in (None, -1):     # min // -1 is min, as in NumPy
         value = quoted("-{a} if {b} == -1 else {}", value, a=a, b=b)
     return narrowed(cast(Operand(value, out), out), out)
 
 
 def _of_loop(template, *functions):
-    """What a template makes of operands in the result's dtype."""
+    """Registers a template of operands in the result's dtype as a form."""
     @form(*functions)
     def make(args, out):
         return narrowed(quoted(template, *[cast(a, out) for a in args]), out)
@@ -241,7 +240,7 @@ def _power(args, out, otherwise=_any_power):
             return quoted("{} / {}", literal(1, out), made)
         if out.kind == "f":
             made = quoted("{} ** {}", made, abs(n))
-            made = made if n >= 0 else quoted("{} / {}", literal(1, out), made)         # Numba's raises at 0
+            made = made if n >= 0 else quoted("{} / {}", literal(1, out), made)         # Numba's own raises at 0
             return made if out == np.float64 else of_dtype(made, out)
     if n is not None and n == 0.5 and out.kind == "f":
         return quoted("np.sqrt({})", cast(base, out))
@@ -285,7 +284,7 @@ def _compare(sign, *functions):
             return quoted("{}({}, {})", _ORDERED[sign], cast(first, loop), cast(second, loop))
         kinds = [a.exact.kind for a in args]
         if set(kinds) <= {"i", "u"}:
-            if any(isinstance(a.dtype, type) for a in args):       # Python's numbers are compared as they are
+            if any(isinstance(a.dtype, type) for a in args):       # Python integers are compared without conversion
                 fixed = _beyond(args, sign)
                 if fixed is not None:
                     return fixed
@@ -300,7 +299,7 @@ def _compare(sign, *functions):
 
 
 def _beyond(args, sign):
-    """What a comparison with a whole number is that the other side's dtype does not hold; None where it does."""
+    """The constant result of a comparison with an integer outside the range of the other side's dtype; else None."""
     for k, a in enumerate(args):
         other = args[1 - k]
         if a.literal is None or isinstance(other.dtype, type):
@@ -435,7 +434,7 @@ def _predicate(args, out, template):
 
 @form(np.isfinite, math.isfinite)
 def _finite(args, out):
-    """Numba's own asks whether x - x is a number, which is always so for the fast mathematics of x = a + b."""
+    """Compares with infinity: Numba's isfinite tests x - x for NaN, which fast math may fold to True."""
     x = args[0]
     if x.exact.kind in "iub":
         return Const(True) if x.literal is not None else quoted("{0} == {0}", x.node)
@@ -451,10 +450,10 @@ def _complexness(args, out, real):
     return quoted("{}.imag {} 0", args[0].node, "==" if real else "!=")
 
 
-# --- functions of our own, in runtime/compiled.py ---------------------------------------------------------------------
+# --- functions in runtime/compiled.py ---------------------------------------------------------------------------------
 
 def of_two(name, a, b, out):
-    """The larger, or the smaller, of two values."""
+    """The maximum or minimum of two values."""
     return Call("complex_" * (np.dtype(out).kind == "c") + name, (a, b))
 
 
@@ -477,7 +476,7 @@ _own("sinc", np.sinc)
 @form(np.gcd, math.gcd, name="gcd")
 @form(np.lcm, math.lcm, name="lcm")
 def _of_divisors(args, out, name):
-    """The size of the least number of a narrow type is not one of it."""
+    """Computes in 64 bits: the absolute value of the smallest number of a narrow type does not fit in it."""
     kind = np.int64 if np.dtype(out).kind == "i" else out
     made = of_all(name, args, kind)
     return made if out in _WIDE else of_dtype(made, out)
@@ -509,7 +508,7 @@ def _sign(args, out):
         return None
     if np.dtype(out).kind in "iu":
         return narrowed(quoted("whole_sign({})", cast(args[0], out)), out)
-    made = quoted("sign({})", cast(args[0], out))                # a float64, whatever it is given
+    made = quoted("sign({})", cast(args[0], out))                # always a float64
     return quoted("np.float32({})", made) if np.dtype(out) == np.float32 else made
 
 

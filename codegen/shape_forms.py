@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Functions that only move entries: each entry of the result is an entry of an argument, or a constant."""
+"""Lowering of functions that only move entries: each entry of the result is an entry of an argument, or a constant."""
 from collections.abc import Collection, Container, Iterable, Sequence
 
 import numpy as np
@@ -12,11 +12,11 @@ from gradscribe.codegen.lowered import ONE, TURNED, Core, Dim, Lazy, lazily, sha
 from gradscribe.codegen.scalar_forms import literal
 from gradscribe.runtime.broadcasting import broadcast_like, unbroadcast
 
-# --- axes in another order --------------------------------------------------------------------------------------------
+# --- permuting, inserting and dropping axes ---------------------------------------------------------------------------
 
 
 def permuted(x: Lazy, order: Sequence[int]) -> Lazy:
-    """Axis k of the result is axis order[k] of x."""
+    """x with its axes permuted: axis k of the result is axis order[k] of x."""
     order = list(order)
     if order == list(range(x.rank)):
         return x
@@ -34,7 +34,7 @@ def permuted(x: Lazy, order: Sequence[int]) -> Lazy:
 
 
 def reordered(lowering, x, order):
-    """As permuted, but a name stands for the whole where kernels and libraries take views."""
+    """As permuted; on a device, where kernels and libraries take views, the result is a named transpose."""
     made = permuted(x, order)
     if lowering.for_threads and made.name is None and x.name and x.rank > 2:
         made.name = quoted("{}.transpose({})", x.name, order)
@@ -77,7 +77,7 @@ def _matrix_transpose(lowering, node):
 
 
 def inserted(x: Lazy, axes: Collection[int]) -> Lazy:
-    """Unit axes at these places of the result."""
+    """x with unit axes at these positions of the result."""
     rest = iter(x.dims)
     dims = [ONE if k in axes else next(rest) for k in range(x.rank + len(axes))]
     return Lazy(dims, x.dtype, lambda index: x.read([i for k, i in enumerate(index) if k not in axes]), x.cost)
@@ -122,10 +122,10 @@ def _atleast(lowering, node, rank):
     return inserted(x, places)
 
 
-# --- other shapes -----------------------------------------------------------------------------------------------------
+# --- reshaping and broadcasting ---------------------------------------------------------------------------------------
 
 def columns_first(lowering, b):
-    """Whether entries are taken in the order of columns, the first axis fastest."""
+    """Whether entries are taken in column-major order, the first axis fastest."""
     order = lowering.static(b["order"])
     if order not in ("C", "F"):
         lowering.refuse(f"a reshape with order={order!r} depends on the memory layout and has no Numba form")
@@ -213,7 +213,7 @@ def _unbroadcast(lowering, node):
     return lowering.made(out, x.dims, dy.exact)
 
 
-# --- the same entries elsewhere ---------------------------------------------------------------------------------------
+# --- flipping, rolling, repeating, padding ----------------------------------------------------------------------------
 
 @lazily(np.flip)
 @lazily(np.flipud, axis=0)
@@ -274,7 +274,7 @@ def rolled(lowering, x, pairs):
 
 
 def is_number(e):
-    """Whether an expression is a whole number that is written out."""
+    """Whether an expression is an integer literal."""
     e = e.args[0] if getattr(e, "op", None) == "neg" else e
     return isinstance(e, loops.Const) and type(e.value) is int
 
@@ -288,7 +288,7 @@ def with_length(x: Lazy, axis: int, dim: Dim) -> list[Dim]:
 
 
 def gathered_along(lowering: Core, x: Lazy, axis: int, name: str) -> Lazy:
-    """x at the places that a vector holds along an axis; they lie inside."""
+    """x at the indices in a vector, along an axis; they are known to lie inside."""
     return Lazy(with_length(x, axis, lowering.counted(name)), x.dtype,
                 lambda index: x.read(at_axis(index, axis, entry(name, index[axis]))), x.cost + 1)
 
@@ -343,7 +343,7 @@ def _tile(lowering, node):
 
 
 def _inside(lowering, place, n, mode):
-    """The entry that np.pad takes for a place that may lie outside."""
+    """The index of the entry that np.pad takes for an index that may lie outside."""
     if mode == "wrap":
         return quoted("{} % {}", place, n)
     if mode == "edge":
@@ -396,7 +396,7 @@ def _triangle(lowering, node, sign):
 
 
 def diagonal(lowering, x, offset, axis1, axis2):
-    """The diagonals of the planes of two axes, as the last axis."""
+    """The diagonals of the planes of two axes, along the last axis."""
     rest = [k for k in range(x.rank) if k not in (axis1, axis2)]
     low, high = max(-offset, 0), max(offset, 0)
     m, n = x.dims[axis1], x.dims[axis2]

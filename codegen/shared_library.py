@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Compiled text as a shared library that needs no Python.
+"""Builds a shared library, which needs no Python, from compiled text.
 
-LLVM makes an object of what Numba has compiled; a C file holds what the object calls of Numba's runtime: counted
-memory, and products of matrices as plain loops.  The result of the C function is zero, -2 for a length that must be
-another, or what Numba's functions return for an exception.
+LLVM makes an object file of the code that Numba has compiled.  A C file replaces the parts of Numba's runtime that it
+calls: reference-counted memory, and matrix products as plain loops.  The C function returns 0, -2 if a fixed length
+differs, or the code that Numba's functions return for an exception.
 """
 import ast
 import math
@@ -147,16 +147,15 @@ int numba_xxgemm(char kind, char ta, char tb, ptrdiff_t m, ptrdiff_t n, ptrdiff_
 
 
 class NotAlone(Exception):
-    """The compiled code calls what the library would not have."""
+    """The compiled code calls functions that the library would not contain."""
 
 
 def build_library(text: str, label: str, name: str, inputs: list[tuple], outputs: list[tuple],
                   fixed: dict[str, int], extra: list, target: str | Path, compiler: str | None) -> str:
-    """A shared library of a lowered text.
+    """Builds the shared library of a lowered text at `target`; returns the declaration of its C function.
 
-    inputs: (name, dtype, rank) of each argument of the text; outputs: the same of what it returns; fixed: lengths that
-    are numbers, by their names in C; extra: arrays from outside, its last arguments.  Gives the declaration of the C
-    function.
+    inputs: (name, dtype, rank) of each argument of the text; outputs: the same for its results; fixed: constant
+    lengths, by their names in C; extra: captured arrays, its last arguments.
     """
     native, module = _compiled(text, label, inputs, outputs, extra)
     missing = _missing(module)
@@ -185,7 +184,7 @@ def build_library(text: str, label: str, name: str, inputs: list[tuple], outputs
 
 
 def _compiled(text, label, inputs, outputs, extra):
-    """The name of the function in the object, and LLVM's module."""
+    """(name of the function in the object, LLVM module)."""
     import numba
     from numba import types
 
@@ -226,7 +225,7 @@ def _words(text):
 
 
 def _missing(module):
-    """What the object would look for elsewhere and not find."""
+    """The symbols that the object needs and that neither the C file nor libm has."""
     found = {f.name for f in module.functions if f.is_declaration}
     return sorted(n.split(".")[1] if n.startswith("gradscribe.") else n for n in found
                   if not n.startswith("llvm.") and not {n, n.removesuffix("f")} & (HAVE | LIBM))

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-# The functions here are stubs: what calls them is compiled.
+# The functions here are stubs: only compiled code calls them.
 # mypy: disable-error-code="empty-body"
-"""Memory that threads share, for functions that Numba compiles: words of 64 bits by their addresses, which threads may
-read and write at a time, and locks on which they sleep without Python's.
+"""Memory that threads share, for functions that Numba compiles: atomic operations on 64-bit words at given addresses,
+and locks on which threads sleep without holding the GIL.
 
-The functions here have no bodies: a function of meeting.py is written with them, and compiled with what `intrinsics`
-has in their places.  Machine code names what it calls of Python's by symbol, and holds no address.
+The functions in the first part are stubs without bodies.  meeting.py is written with them, and compiled with the
+intrinsics that `intrinsics` has for them.  Machine code names Python's C functions by symbol and holds no address.
 """
 import ctypes
 import functools
@@ -16,180 +16,261 @@ import numpy as np
 
 from gradscribe.runtime.groups import SUMMED
 
-LINE = 128                              # bytes: two lines of the cache, which processors fetch together
+LINE = 128                              # bytes: two cache lines, which processors fetch together
 WORDS = LINE // 8
 SYMBOLS = ("PyThread_tss_get", "PyThread_tss_set", "PyThread_acquire_lock_timed", "PyThread_release_lock")
-KEY = "gradscribe.member"               # of the word that each thread has for itself
+KEY = "gradscribe.member"               # of the thread-local word
 PAUSES = {**dict.fromkeys(("x86_64", "AMD64"), ("llvm.x86.sse2.pause",)),
-          **dict.fromkeys(("aarch64", "arm64"), ("llvm.aarch64.hint", 1))}      # LLVM's own functions
+          **dict.fromkeys(("aarch64", "arm64"), ("llvm.aarch64.hint", 1))}      # LLVM's intrinsics
 
 
 def word(address, k) -> int:
-    """The k-th word from an address on."""
+    """The k-th word after an address."""
 
 
 def put(address, k, value):
-    """Sets it."""
+    """Sets the k-th word after an address."""
 
 
 def seen(address) -> int:
-    """The word at an address, with all that was written before it was."""
+    """The word at an address, by an atomic load: all that was written before the word was is visible too."""
 
 
 def swap(address, value) -> int:
-    """Sets a word, for all to see with what was written before; gives what it was."""
+    """Sets a word by an atomic exchange; returns its old value."""
 
 
 def add(address, value) -> int:
-    """Adds to a word; gives what it was."""
+    """Adds to a word by an atomic fetch-and-add; returns its old value."""
 
 
 def exchanged(address, old, new) -> int:
-    """Sets a word that is `old`; whether it was."""
+    """Sets a word to `new` if it is `old`, by compare-and-exchange; returns whether it was."""
 
 
 def pause():
-    """Tells the processor that this thread only looks."""
+    """Tells the processor that this thread spins."""
 
 
 def member() -> int:
-    """The word that this thread has for itself."""
+    """The thread-local word: the address of the member that this thread runs, or 0."""
 
 
 def become(value):
-    """Sets it."""
+    """Sets the thread-local word."""
 
 
 def sleep(lock, most) -> int:
-    """Takes a lock of Python's, in so many microseconds at most, or -1; whether it was taken."""
+    """Acquires a lock of Python's, waiting at most that many microseconds (-1: no limit); returns whether it did."""
 
 
 def wake(lock):
-    """Gives it back."""
+    """Releases a lock."""
 
 
 def run(task, data) -> int:
-    """What the function at an address gives for a word."""
+    """Calls the function at the address `task` with a word; returns its result."""
 
 
 def form_of(operation, kind) -> int:
-    """How arrays of a dtype, by NumPy's number, are added up: see forms_of_sums; 0 where not here."""
+    """How arrays of a dtype, by NumPy's type number, are reduced: see forms_of_sums; 0 if that is not done here."""
 
 
 def combine(which, x, out, count, size):
-    """Combines so many numbers at the address x with those at `out`, as one of COMBINED says; not at all for 0."""
+    """Combines `count` numbers at the address x into those at `out` by an entry of COMBINED; nothing for 0."""
 
 
 def copy(source, goal, count):
-    """Copies so many bytes."""
+    """Copies `count` bytes."""
 
 
-# --- in LLVM's terms --------------------------------------------------------------------------------------------------
+# --- LLVM instructions of the stubs -----------------------------------------------------------------------------------
+
+WRITERS: dict[Any, Any] = {}            # {stub: function of a builder and 64-bit words that writes its instructions}
+
 
 @functools.cache
 def intrinsics() -> dict[str, Any]:
-    """The functions above for Numba, by name."""
-    from llvmlite import ir
+    """The Numba intrinsics of the stubs above, by name."""
+    return {stub.__name__: _intrinsic(stub, write) for stub, write in WRITERS.items()}
+
+
+def _intrinsic(stub, write):
+    """The intrinsic of 64-bit integers for a stub; its result is one too if the stub is annotated with a type."""
     from numba import types
-    from numba.core import cgutils
     from numba.extending import intrinsic
-    number, small = ir.IntType(64), ir.IntType(32)
-    pointer = ir.IntType(8).as_pointer()
     i64 = types.int64
+    names = stub.__code__.co_varnames[:stub.__code__.co_argcount]
+    result = i64 if stub.__annotations__ else types.none
 
-    def at(builder, address, kind=number):
-        return builder.inttoptr(address, kind.as_pointer())
+    def typed(*given):
+        def emit(context, builder, signature, values):
+            out = write(builder, *values)
+            return out if result is i64 else context.get_dummy_value()
+        return result(*[i64] * len(names)), emit
+    return intrinsic(eval(f"lambda {', '.join(('context', *names))}: typed({', '.join(names)})", {"typed": typed}))
 
-    def made(stub, write):
-        """What stands for a function above, of whole numbers."""
-        names = stub.__code__.co_varnames[:stub.__code__.co_argcount]
-        result = i64 if stub.__annotations__ else types.none
 
-        def typed(*given):
-            def emit(context, builder, signature, values):
-                out = write(builder, *values)
-                return out if result is i64 else context.get_dummy_value()
-            return result(*[i64] * len(names)), emit
-        return intrinsic(eval(f"lambda {', '.join(('context', *names))}: typed({', '.join(names)})", {"typed": typed}))
+def _writes(stub):
+    def record(write):
+        WRITERS[stub] = write
+        return write
+    return record
 
-    def place(builder, a, k):
-        return at(builder, builder.add(a, builder.mul(k, number(8))))
 
-    def outside(builder, name, result, *kinds):
-        return cgutils.get_or_insert_function(builder.module, ir.FunctionType(result, kinds), f"gradscribe.{name}")
+def _types():
+    """LLVM's types of a word, of a C int and of an address."""
+    from llvmlite import ir
+    return ir.IntType(64), ir.IntType(32), ir.IntType(8).as_pointer()
 
-    def key(builder):
-        found = builder.module.globals.get(KEY)
-        if found is None:
-            found = ir.GlobalVariable(builder.module, ir.IntType(8), KEY)
-            found.linkage = "external"
-        return builder.bitcast(found, pointer)
 
-    def wait(builder):
-        name, *hint = PAUSES.get(platform.machine(), (None,))
-        if name is not None:
-            function = cgutils.get_or_insert_function(
-                builder.module, ir.FunctionType(ir.VoidType(), [small] * len(hint)), name)
-            builder.call(function, [small(k) for k in hint])
+def _at(builder, address):
+    number, _, _ = _types()
+    return builder.inttoptr(address, number.as_pointer())
 
-    def own(builder):
-        return builder.ptrtoint(builder.call(outside(builder, SYMBOLS[0], pointer, pointer), [key(builder)]), number)
 
-    def be(builder, a):
-        builder.call(outside(builder, SYMBOLS[1], small, pointer, pointer),
-                     [key(builder), builder.inttoptr(a, pointer)])
+def _place(builder, a, k):
+    number, _, _ = _types()
+    return _at(builder, builder.add(a, builder.mul(k, number(8))))
 
-    def acquire(builder, lock, most):
-        function = outside(builder, SYMBOLS[2], small, pointer, number, small)
-        return builder.sext(builder.call(function, [builder.inttoptr(lock, pointer), most, small(0)]), number)
 
-    def release(builder, lock):
-        builder.call(outside(builder, SYMBOLS[3], ir.VoidType(), pointer), [builder.inttoptr(lock, pointer)])
+@_writes(word)
+def _load(builder, a, k):
+    return builder.load(_place(builder, a, k))
 
-    def call(builder, task, data):
-        return builder.call(builder.inttoptr(task, ir.FunctionType(number, [number]).as_pointer()), [data])
 
-    def exchange(builder, a, old, new):
-        return builder.zext(builder.extract_value(
-            builder.cmpxchg(at(builder, a), old, new, "seq_cst", "seq_cst"), 1), number)
+@_writes(put)
+def _store(builder, a, k, v):
+    builder.store(v, _place(builder, a, k))
 
-    def look_up(builder, operation, kind):
-        after = builder.append_basic_block("known")
-        found = cgutils.alloca_once_value(builder, number(0))
-        choice = builder.switch(builder.add(builder.mul(operation, number(64)), kind), after)
-        for (code, dtype), form in forms_of_sums().items():
-            with builder.goto_block(builder.append_basic_block("form")):
-                choice.add_case(number(64 * code + dtype), builder.block)
-                builder.store(number(form), found)
-                builder.branch(after)
-        builder.position_at_end(after)
-        return builder.load(found)
 
-    def by_case(builder, which, x, out, count, size):
-        after = builder.append_basic_block("combined")
-        choice = builder.switch(which, after)
-        for k, (kind, form) in enumerate(COMBINED, 1):
-            with builder.goto_block(builder.append_basic_block(f"combine_{k}")):
-                choice.add_case(number(k), builder.block)
-                builder.call(combining(builder.module, kind, form), [x, out, count, size])
-                builder.branch(after)
-        builder.position_at_end(after)
+@_writes(seen)
+def _load_atomic(builder, a):
+    return builder.load_atomic(_at(builder, a), "seq_cst", 8)
 
-    def move(builder, source, goal, count):
-        cgutils.raw_memcpy(builder, builder.inttoptr(goal, pointer), builder.inttoptr(source, pointer), count, 1)
 
-    return {stub.__name__: made(stub, write) for stub, write in (
-        (word, lambda b, a, k: b.load(place(b, a, k))), (put, lambda b, a, k, v: b.store(v, place(b, a, k))),
-        (seen, lambda b, a: b.load_atomic(at(b, a), "seq_cst", 8)),
-        (swap, lambda b, a, v: b.atomic_rmw("xchg", at(b, a), v, "seq_cst")),
-        (add, lambda b, a, v: b.atomic_rmw("add", at(b, a), v, "seq_cst")),
-        (exchanged, exchange), (pause, wait), (member, own), (become, be), (sleep, acquire), (wake, release),
-        (run, call), (form_of, look_up), (combine, by_case), (copy, move))}
+@_writes(swap)
+def _exchange(builder, a, v):
+    return builder.atomic_rmw("xchg", _at(builder, a), v, "seq_cst")
+
+
+@_writes(add)
+def _fetch_and_add(builder, a, v):
+    return builder.atomic_rmw("add", _at(builder, a), v, "seq_cst")
+
+
+@_writes(exchanged)
+def _compare_and_exchange(builder, a, old, new):
+    number, _, _ = _types()
+    return builder.zext(builder.extract_value(
+        builder.cmpxchg(_at(builder, a), old, new, "seq_cst", "seq_cst"), 1), number)
+
+
+@_writes(pause)
+def _pause(builder):
+    from llvmlite import ir
+    from numba.core import cgutils
+    _, small, _ = _types()
+    name, *hint = PAUSES.get(platform.machine(), (None,))
+    if name is not None:
+        function = cgutils.get_or_insert_function(
+            builder.module, ir.FunctionType(ir.VoidType(), [small] * len(hint)), name)
+        builder.call(function, [small(k) for k in hint])
+
+
+def _external(builder, name, result, *kinds):
+    """A C function of Python's by its symbol."""
+    from llvmlite import ir
+    from numba.core import cgutils
+    return cgutils.get_or_insert_function(builder.module, ir.FunctionType(result, kinds), f"gradscribe.{name}")
+
+
+def _thread_key(builder):
+    """The address of the key of thread-local storage."""
+    from llvmlite import ir
+    _, _, pointer = _types()
+    found = builder.module.globals.get(KEY)
+    if found is None:
+        found = ir.GlobalVariable(builder.module, ir.IntType(8), KEY)
+        found.linkage = "external"
+    return builder.bitcast(found, pointer)
+
+
+@_writes(member)
+def _thread_get(builder):
+    number, _, pointer = _types()
+    function = _external(builder, SYMBOLS[0], pointer, pointer)
+    return builder.ptrtoint(builder.call(function, [_thread_key(builder)]), number)
+
+
+@_writes(become)
+def _thread_set(builder, a):
+    _, small, pointer = _types()
+    function = _external(builder, SYMBOLS[1], small, pointer, pointer)
+    builder.call(function, [_thread_key(builder), builder.inttoptr(a, pointer)])
+
+
+@_writes(sleep)
+def _acquire(builder, lock, most):
+    number, small, pointer = _types()
+    function = _external(builder, SYMBOLS[2], small, pointer, number, small)
+    return builder.sext(builder.call(function, [builder.inttoptr(lock, pointer), most, small(0)]), number)
+
+
+@_writes(wake)
+def _release(builder, lock):
+    from llvmlite import ir
+    _, _, pointer = _types()
+    builder.call(_external(builder, SYMBOLS[3], ir.VoidType(), pointer), [builder.inttoptr(lock, pointer)])
+
+
+@_writes(run)
+def _call(builder, task, data):
+    from llvmlite import ir
+    number, _, _ = _types()
+    return builder.call(builder.inttoptr(task, ir.FunctionType(number, [number]).as_pointer()), [data])
+
+
+@_writes(form_of)
+def _look_up(builder, operation, kind):
+    from numba.core import cgutils
+    number, _, _ = _types()
+    after = builder.append_basic_block("known")
+    found = cgutils.alloca_once_value(builder, number(0))
+    choice = builder.switch(builder.add(builder.mul(operation, number(64)), kind), after)
+    for (code, dtype), form in forms_of_sums().items():
+        with builder.goto_block(builder.append_basic_block("form")):
+            choice.add_case(number(64 * code + dtype), builder.block)
+            builder.store(number(form), found)
+            builder.branch(after)
+    builder.position_at_end(after)
+    return builder.load(found)
+
+
+@_writes(combine)
+def _combine_by_case(builder, which, x, out, count, size):
+    number, _, _ = _types()
+    after = builder.append_basic_block("combined")
+    choice = builder.switch(which, after)
+    for k, (kind, form) in enumerate(COMBINED, 1):
+        with builder.goto_block(builder.append_basic_block(f"combine_{k}")):
+            choice.add_case(number(k), builder.block)
+            builder.call(combining(builder.module, kind, form), [x, out, count, size])
+            builder.branch(after)
+    builder.position_at_end(after)
+
+
+@_writes(copy)
+def _copy_bytes(builder, source, goal, count):
+    from numba.core import cgutils
+    _, _, pointer = _types()
+    cgutils.raw_memcpy(builder, builder.inttoptr(goal, pointer), builder.inttoptr(source, pointer), count, 1)
 
 
 def forms_of_sums():
-    """How the common dtypes are added up, by the sum's number and the dtype's: which of COMBINED, counted from 1, takes
-    an entry more; << 8, which does so at the end, or 0; << 16, how many numbers an entry has; << 24, the bytes of each.
+    """How the common dtypes are reduced, {(the reduction's number, the dtype's): code}.  The code's bytes are: which of
+    COMBINED, counted from 1, takes in another entry; which one is applied at the end, or 0; how many numbers an entry
+    has; the bytes of each number.
     """
     made, which = {}, {(kind, form): k for k, (kind, form) in enumerate(COMBINED, 1)}
     for letter in "ilqILQfdFD":
@@ -208,7 +289,7 @@ def forms_of_sums():
 
 
 def combining(module, kind, form):
-    """The module's function that combines entries, one after the other; arithmetic is NumPy's, to the last bit."""
+    """The module's function that combines entries one by one, with results equal to NumPy's to the last bit."""
     from llvmlite import ir
     from numba.core import cgutils
     name, number = f"combine_{kind}_{form.__name__}", ir.IntType(64)
@@ -244,7 +325,7 @@ def smallest(builder, many, x, mine):
 
 
 def chosen(builder, order, x, mine):
-    """As np.maximum and np.minimum: what is not a number stays so."""
+    """The larger or smaller of two numbers as np.maximum and np.minimum choose it: NaN propagates."""
     stays = builder.or_(builder.fcmp_ordered(order, mine, x), builder.fcmp_unordered("uno", mine, mine))
     return builder.select(stays, mine, x)
 
@@ -254,7 +335,7 @@ def shared(builder, many, x, mine):
 
 
 def shared_pair(builder, many, x, real, imaginary):
-    """As NumPy divides complex numbers, by Smith's method; the imaginary part of the divisor is 0."""
+    """Divides a complex number by a real one as NumPy does, by Smith's method with 0 as imaginary part."""
     scale, zero = builder.fdiv(many.type(1.0), many), many.type(0.0)
     return [builder.fmul(builder.fadd(real, builder.fmul(imaginary, zero)), scale),
             builder.fmul(builder.fsub(imaginary, builder.fmul(real, zero)), scale)]
@@ -269,7 +350,7 @@ COMBINED = [("float64", total), ("float32", total), ("int64", total), ("int32", 
 
 @functools.cache
 def with_symbols() -> None:
-    """Gives what this calls of Python's its addresses in this process."""
+    """Registers the addresses of Python's C functions, and the key of the thread-local word, with LLVM."""
     from llvmlite import binding
     for name in SYMBOLS:
         binding.add_symbol(f"gradscribe.{name}", ctypes.cast(getattr(ctypes.pythonapi, name), ctypes.c_void_p).value)
@@ -282,7 +363,7 @@ def with_symbols() -> None:
 
 
 def lock() -> int:
-    """The address of a lock of Python's that needs no lock of the interpreter, and is taken."""
+    """The address of a new lock of Python's, already acquired, that is used without the GIL."""
     allocate, acquire = ctypes.pythonapi.PyThread_allocate_lock, ctypes.pythonapi.PyThread_acquire_lock
     allocate.restype, allocate.argtypes = ctypes.c_void_p, []
     acquire.argtypes = [ctypes.c_void_p, ctypes.c_int]
@@ -294,7 +375,7 @@ def lock() -> int:
 
 
 def lines(count: int) -> np.ndarray:
-    """So many lines of memory, all words 0."""
+    """An aligned array of that many cache lines, all words 0."""
     whole = np.zeros((count + 1) * WORDS, np.int64)
     skip = -whole.ctypes.data % LINE // 8
     return whole[skip:skip + count * WORDS]

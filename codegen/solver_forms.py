@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""scipy.linalg in compiled code, for programs that have imported it: loops of runtime/solvers.py and schur.py."""
+"""Lowering of scipy.linalg, for programs that have imported it, to calls of runtime/solvers.py and schur.py."""
 import numpy as np
 import scipy.linalg
 
@@ -37,7 +37,7 @@ def _sqrtm(lowering, node):
 
 
 def _in_dtype(lowering, values, dtype):
-    """What is computed with complex numbers of double precision, in the dtype that it has."""
+    """A result that was computed in complex128, converted to its dtype."""
     if dtype.kind != "c":
         values = entrywise(lowering, np.real, np.dtype(float), values)
     return values if values.exact == dtype else Lazy(values.dims, dtype, lambda index: values.cast(index, dtype), 1)
@@ -71,7 +71,7 @@ def _solve_triangular(lowering, node):
 
 
 def _solution(lowering, a, b, dtype, helper, arguments):
-    """What a helper gives for the columns of b; `arguments` puts the names of both into their places."""
+    """The result of a runtime function for the columns of b; arguments(a, b): its argument list from both names."""
     vector = b.rank == 1
     tall = inserted(b, {1}) if vector else b
     first, second, name = lowering.array(a, dtype), lowering.array(tall, dtype), lowering.fresh("solution")

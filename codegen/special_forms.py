@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""scipy.special: SciPy's own C functions entry by entry, and loops for what goes along axes."""
+"""Lowering of scipy.special: SciPy's own C functions for single entries, and loops for functions along axes."""
 import math
 
 import numpy as np
@@ -13,10 +13,10 @@ from gradscribe.codegen.scalar_forms import FORMS, Operand, cast, in_loops
 from gradscribe.codegen.shape_forms import dropped
 from gradscribe.runtime import parameters
 
-# --- entry by entry ---------------------------------------------------------------------------------------------------
+# --- elementwise ------------------------------------------------------------------------------------------------------
 
 def called(name, args):
-    """The call of SciPy's function for these operands, and what it gives, or None."""
+    """(call of SciPy's function for these operands, dtype of its result), or None if it has no such variant."""
     known = variants(name)
     kinds = "".join("z" if a.exact.kind == "c" else "d" for a in args)
     if kinds not in known:
@@ -45,7 +45,7 @@ for _name in ("erf", "erfc", "gammaln", "psi", "ndtr"):
 
 
 def _own(function, template):
-    """A function of our own in runtime/special.py; the template of its call has the operands' places."""
+    """Registers a function of runtime/special.py as a form, by a template of its call."""
     def make(args, out):
         if any(a.exact.kind == "c" for a in args):
             return None
@@ -54,7 +54,7 @@ def _own(function, template):
 
 
 def _of_doubles(template, args, out, *more):
-    """What a template makes of operands in double precision, in a dtype."""
+    """A template of operands in double precision, converted to a dtype."""
     return cast(Operand(quoted(template, *[cast(a, np.float64) for a in args], *more), np.dtype(float)), out)
 
 
@@ -145,7 +145,7 @@ def _stored(lowering, x):
 
 
 def _peak(lowering, x, axes):
-    """The largest along axes, which are kept; 0 where it is infinite or NaN."""
+    """The maximum along axes, which are kept; 0 where it is infinite or NaN."""
     dtype = np.dtype(x.exact.char.lower()) if x.exact.kind == "c" else x.exact
     real = entrywise(lowering, np.real, dtype, x) if x.exact.kind == "c" else x
     peak = reduce(lowering, real, axes, True, "peak", dtype)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A module that stands alone: what an emitted function reads is imported or written out, with what that reads.
+"""Makes a self-contained module: each global that an emitted function reads is imported or defined in its text.
 
-Functions and classes of the user's are there by their names, in the user's own text; what Python, NumPy and SciPy have
-is imported.
+The user's functions and classes keep their names and their own text, and bring the globals that they read.  Objects of
+Python, NumPy and SciPy are imported.
 """
 import ast
 import builtins
@@ -32,11 +32,11 @@ _LATER = "from __future__ import annotations"
 
 
 class Module:
-    """Imports and definitions that give names to values; `add` each name, then take `text`.
+    """Imports and definitions that bind names to values; `add` each name, then call `text`.
 
-    home: the module of the function that was transformed: what its package defines is written out, wherever it is
-    installed.
-    to_read: for reading; what cannot be written out is imported or named in a comment, and nothing is refused.
+    home: the module of the function that was transformed; objects of its package are written out even if the package
+    is installed.  to_read: the text is for reading only; objects that cannot be written out are imported or named in a
+    comment instead of refused.
     """
 
     def __init__(self, home: str = "", to_read: bool = False):
@@ -47,7 +47,7 @@ class Module:
         self.annotated = False
 
     def text(self, heading: str, body: str) -> str:
-        """The module; body: the functions that read the names."""
+        """The text of the module; body: the functions that read the names."""
         said = {n: f"import {m}" + f" as {n}" * (n not in (m, top(m))) for n, m in self.modules.items()
                 if n != "scipy" or len([m for m in self.modules.values() if top(m) == "scipy"]) == 1}
         order = sorted(said, key=lambda n: (("numpy", "scipy").index(top(self.modules[n])) + 1
@@ -62,7 +62,7 @@ class Module:
             raise KindError(f"two things are named {twice[0]} in one file", None, "Rename one of them.")
         missing = unbound(out)
         if missing:
-            raise KindError(f"{missing[0]} is read, and nothing tells what it is", None, _ADVICE)
+            raise KindError(f"{missing[0]} is read, but it is not defined", None, _ADVICE)
         return out
 
     def add(self, name, value):
@@ -86,7 +86,7 @@ class Module:
             self.definitions.append(f"{name} = {self.written(value, name)}\n")
 
     def reading(self, name, value):
-        """As `add`, for a text to be read: what has no text is imported, or named in a comment."""
+        """As `add`, for a text to be read: an object without text is imported, or named in a comment."""
         before = self.state()
         try:
             self.add(name, value)
@@ -100,7 +100,7 @@ class Module:
                 self.definitions.append(f"# {name}: {what}, from outside\n")
 
     def add_function(self, function):
-        """A function of the runtime with what it reads: constants, other functions, modules."""
+        """Adds a runtime function with the globals that it reads: constants, other functions, modules."""
         for name in _globals_of(function.__code__):
             if name in function.__globals__:
                 self.add(name, function.__globals__[name])
@@ -113,7 +113,7 @@ class Module:
         self.modules, self.imports, self.definitions, self.values, self.annotated = state
 
     def add_named(self, name, value):
-        """A function or a class: the user's text of it, or else an import."""
+        """Adds a function or a class by the user's text of it, or else by an import."""
         before, reason = self.state(), None
         if self.is_own(value):
             try:
@@ -127,7 +127,7 @@ class Module:
                                       None, "Define it at the top of a module, or pass what it gives as an argument.")
 
     def is_own(self, value):
-        """Whether a function or a class belongs to the program: not to a package that is installed beside it."""
+        """Whether a function or a class belongs to the program, not to an installed package."""
         package = top(_module(value))
         if package in ("", "gradscribe"):
             return False
@@ -136,8 +136,8 @@ class Module:
             file.replace("\\", "/").split("/"))
 
     def add_text(self, name, value):
-        """A definition of the user's as it stands, without decorators of ours, with all that it reads; False where it
-        has no text: what is made when running, or is transformed.
+        """Adds a definition in the user's text, without Gradscribe's decorators, and the globals that it reads; returns
+        False if it has no text, being made at run time or transformed.
         """
         inner = inspect.unwrap(value)
         found = text_of(inner, name)
@@ -166,7 +166,7 @@ class Module:
         return True
 
     def add_import(self, name, value):
-        """Import a value by its name; False where it is not found under it."""
+        """Adds an import of a value; returns False if its module does not have it by its name."""
         names: list = [value.__module__, *value.__qualname__.split(".")]
         module, first, *rest = names
         if "<locals>" in rest or "<lambda>" in (first, *rest) or _found(value) is not value or module == "__main__":
@@ -177,7 +177,7 @@ class Module:
         return True
 
     def written(self, value, name):
-        """A value as an expression; `name`: what it is called, for messages."""
+        """The text of an expression for a value; `name`: its name in messages."""
         kind = type(value)
         if value is None or value is ... or kind in (bool, int, str, bytes):
             return repr(value)
@@ -213,7 +213,7 @@ class Module:
         return inner if isinstance(value, list) else f"{type(value).__name__}({inner})"
 
     def made(self, value, name):
-        """An object as a call of its class, or by the name that it has in its module."""
+        """The text of an object: a call of its class, or its name in its module."""
         kind = type(value)
         if isinstance(value, enum.Enum):
             return f"{self.known(kind)}.{value.name}"
@@ -231,7 +231,7 @@ class Module:
         return f"{self.known(kind)}({', '.join(f'{k}={self.written(getattr(value, k), name)}' for k in names)})"
 
     def known(self, value):
-        """The name of a class or a function, which is imported if need be."""
+        """The name of a class or a function, which is added if need be."""
         if getattr(builtins, value.__qualname__, None) is value:
             return value.__qualname__
         name = next((n for n, v in self.values.items() if v is value), value.__qualname__.rpartition(".")[2])
@@ -240,10 +240,7 @@ class Module:
 
 
 def text_of(value, name) -> tuple[str, str] | None:
-    """The name that a function or a class has in its own text, and the text; None where it has none.
-
-    name: what a lambda is to be called.
-    """
+    """(name, text) of the definition of a function or a class; None if it has no text.  name: for a lambda."""
     try:
         text = textwrap.dedent(inspect.getsource(value))
         tree = ast.parse(text).body
@@ -257,7 +254,7 @@ def text_of(value, name) -> tuple[str, str] | None:
 
 
 def scope_of(value) -> dict:
-    """What the names mean that the text of a function or a class reads from outside."""
+    """{name: value} of the globals and closure variables of a function or a class."""
     found = dict(vars(sys.modules[value.__module__])) if value.__module__ in sys.modules else {}
     functions = [value] if inspect.isfunction(value) else [f for f in vars(value).values() if inspect.isfunction(f)]
     for f in functions:
@@ -265,13 +262,13 @@ def scope_of(value) -> dict:
         for cell, held in zip(f.__code__.co_freevars, f.__closure__ or ()):
             try:
                 found[cell] = held.cell_contents
-            except ValueError:          # it is not set yet
+            except ValueError:          # the cell is empty
                 pass
     return found
 
 
 def ours(decorator, scope) -> bool:
-    """Whether a decorator is Gradscribe's; what it adds is not for a text that stands alone."""
+    """Whether a decorator is Gradscribe's, which a self-contained text leaves out."""
     node = decorator.func if isinstance(decorator, ast.Call) else decorator
     path: list = []
     while isinstance(node, ast.Attribute):
@@ -294,7 +291,7 @@ def annotations(tree) -> Iterator[ast.AST]:
 
 
 def names_in_texts(tree) -> Iterator[str]:
-    """The names in annotations that are texts, as dataclasses read them."""
+    """The names in annotations that are strings, which dataclasses evaluate."""
     for a in annotations(tree):
         for node in ast.walk(a):
             if isinstance(node, ast.Constant) and isinstance(node.value, str):
@@ -303,7 +300,7 @@ def names_in_texts(tree) -> Iterator[str]:
 
 
 def shipped(value) -> str | None:
-    """The name of what Python, NumPy or SciPy has, in the module that it says it is of; None for anything else."""
+    """The name of an object of Python, NumPy or SciPy in its `__module__`; None for any other object."""
     module = _module(value) if not isinstance(value, (np.ndarray, np.generic)) else ""
     if not of_python(module) or top(module) in ("builtins", "__main__") or isinstance(value, types.ModuleType):
         return None
@@ -318,12 +315,12 @@ def is_shipped_module(value) -> bool:
 
 
 def of_python(module: str) -> bool:
-    """Whether a module is there wherever emitted code runs: Python's, NumPy's or SciPy's."""
+    """Whether a module is part of Python, NumPy or SciPy, which are present wherever emitted code runs."""
     return top(module) in ("numpy", "scipy") or top(module) in sys.stdlib_module_names
 
 
 def defined(text) -> list[str]:
-    """The functions that a text defines."""
+    """The names of the functions that a text defines."""
     return re.findall(r"^def (\w+)\(", text, re.M)
 
 
@@ -332,7 +329,7 @@ def top(module: str) -> str:
 
 
 def unbound(text: str) -> list[str]:
-    """The names that a module reads and nothing in it sets.
+    """The names that a module's text reads but does not define.
 
     >>> unbound("import math\\ndef f(x):\\n    return math.sin(x) + offset + abs(x)\\n")
     ['offset']
@@ -348,7 +345,7 @@ def unbound(text: str) -> list[str]:
 
 
 def _globals_of(code):
-    """The names that code, and functions within it, may read from outside."""
+    """The globals that a code object, and functions within it, may read."""
     names = list(code.co_names)
     for inner in code.co_consts:
         if isinstance(inner, types.CodeType):
@@ -376,7 +373,7 @@ def over_devices(value: Any) -> bool:
 
 
 def _array(name, value):
-    """An array as an expression."""
+    """The text of an expression for an array."""
     if value.size > _WRITTEN_OUT:
         raise KindError(
             f"{name} has {value.size} entries, too many to be written into a file", None, "Pass it as an argument."
@@ -396,7 +393,7 @@ def _array(name, value):
 
 
 def _bare(function):
-    """A helper's text without its doctest."""
+    """A runtime function's text, with only the first line of its docstring."""
     source = inspect.getsource(function)
     head, mark, rest = source.partition('    """')
     doc, mark, body = rest.partition('"""\n')

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Short names for the nodes that are printed."""
+"""Constructors of the gast nodes that are printed."""
 from typing import Any
 
 import gast
@@ -26,7 +26,7 @@ def dotted(text: str) -> gast.expr:
 
 
 def as_index(node: gast.expr) -> gast.expr:
-    """A slice outside square brackets."""
+    """A slice as a call of slice(), which may stand outside square brackets."""
     if isinstance(node, gast.Slice):
         parts = [p or const(None) for p in (node.lower, node.upper, node.step)]
         if not node.step:
@@ -40,14 +40,14 @@ def method_call(target: str, method: str, *args: gast.expr) -> gast.Call:
 
 
 def truth(node: gast.expr) -> gast.Call:
-    """Whether a list has elements, as a value."""
+    """bool(x), whether a list has elements, as a value."""
     call = gast.Call(name("bool"), [node], [])
     call.of_list = True
     return call
 
 
 def as_test(node: gast.expr) -> gast.expr:
-    """A value where only its truth is asked for: a list is as good there as whether it has elements."""
+    """A value as a test, where bool(x) of a list is printed as x."""
     if getattr(node, "of_list", False):
         return node.args[0]
     if isinstance(node, gast.UnaryOp) and isinstance(node.op, gast.Not):

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Users' CUDA kernels: what one of their threads does, as a function, and its pullback for arrays that are given."""
+"""Users' CUDA kernels: the work of one thread as a function, and its pullback into adjoint arrays of the launcher."""

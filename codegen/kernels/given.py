@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The adjoints of arrays in arrays that are given, before the pullback is lowered.
+"""Has a thread's pullback accumulate adjoints into arrays that the launcher passes, before the pullback is lowered.
 
-The pullback of what one thread does gives back a new array for each adjoint: zeros, or what it was given, after writes.
-A kernel has the array from who launches it, and writes into that.  So the value that such a row of writes begins with
-becomes the given array; where all writes can be made in place, nothing is left that goes over a whole array.
+The pullback of one thread's work returns a new array for each adjoint: zeros, or the seed, after some writes.  A kernel
+is given that array by its launcher instead.  So the value that the chain of writes begins with is replaced by the given
+array; if all writes can be made in place, no operation on whole arrays is left.
 
 Source: A. Griewank, A. Walther, Evaluating Derivatives, 2nd edition (2008), 3.2: incremental adjoints, `dx += ...`.
 """
@@ -37,7 +37,7 @@ ADVICE = "Work entry by entry, in loops over ranges."
 
 
 class NoKernel(Exception):
-    """What a pullback does that a kernel does not."""
+    """The pullback does something that a kernel cannot do."""
 
     def __init__(self, reason, advice=ADVICE):
         super().__init__(reason)
@@ -45,7 +45,7 @@ class NoKernel(Exception):
 
 
 def given_adjoint(x: np.ndarray) -> np.ndarray:
-    """The array that a kernel is given for the adjoint of x: what is added to it comes on top of what it holds."""
+    """The array that a kernel is given for the adjoint of x, to whose content the kernel adds."""
     return np.array(x)
 
 
@@ -60,10 +60,10 @@ def _given_adjoint(lowering, node):
 
 
 class OfKernel(Vjp):
-    """The pullback of a thread with adjoints in arrays that are given.
+    """The pullback of a thread, with adjoints in given arrays.
 
-    outs: the parameters that the thread's function returns; written: those that the kernel writes; wanted: {name: its
-    number} of the parameters that adjoints are wanted for, of which the pullback returns the adjoints.
+    outs: the parameters that the thread's function returns; written: those that the kernel writes; wanted: {name:
+    position} of the parameters whose adjoints the pullback returns.
     """
 
     def __init__(self, outs: list, written, wanted: dict):
@@ -81,13 +81,13 @@ class OfKernel(Vjp):
         return made
 
     def in_given_arrays(self, function: Function) -> Function:
-        """The finished pullback; raises NoKernel where an adjoint is no row of writes."""
+        """The finished pullback; raises NoKernel if an adjoint is not a chain of writes."""
         seed, primals = function.params[0], {p.name: p.value for p in function.params[1:]}
         for name in self.written:
             if is_read(primals[name], function.body):
                 raise NoKernel(f"it writes into {name}, and the adjoint needs what was there before",
                                f"Write to another array than the one that is read, so that {name} stays as it was.")
-        made, items = Makers(function), []
+        made, items = Definitions(function), []
         env: dict = {}
         begun = []
         for name, item in zip(self.wanted_places, function.result.items, strict=True):
@@ -97,7 +97,7 @@ class OfKernel(Vjp):
                 continue
             given = Var(f"d{name}", primal.fact, ADJOINT)
             own = self.outs.index(name) if name in self.outs else None
-            for leaf in made.beginnings(item, name, seed.value, own) if isinstance(item, Var) else ():
+            for leaf in made.initial_values(item, name, seed.value, own) if isinstance(item, Var) else ():
                 if env.setdefault(leaf, given) is not given:
                     raise NoKernel(f"the adjoint of {name} is that of {env[leaf].hint[1:]} as well")
             env |= {cast: env.get(source, source) for cast, source in reversed(made.casts.items())}
@@ -110,14 +110,14 @@ class OfKernel(Vjp):
 
 @functools.cache
 def keep_precision():
-    """Functions of math keep single precision on a device, as NumPy's do: {one of math: the one of NumPy}."""
+    """{function of math: ufunc} of functions that keep single precision on a device, as NumPy's ufuncs do."""
     found = {f: next((u for u in rule.functions if isinstance(u, np.ufunc)), None) for f, rule in RULES.items()
              if getattr(f, "__module__", "") == "math"} | {math.log: np.log, math.hypot: np.hypot}
     return {f: u for f, u in found.items() if u is not None and gives_floats(f, u.nin)}
 
 
 def gives_floats(function, count):
-    """Whether a function of math gives a float of floats, and no whole number or answer."""
+    """Whether a function of math returns a float for floats, not an int or a bool."""
     try:
         return type(function(*[0.5] * count)) is float
     except ValueError:                  # outside of its domain
@@ -126,8 +126,8 @@ def gives_floats(function, count):
         return False
 
 
-class Makers:
-    """What gives each value of a function."""
+class Definitions:
+    """The definitions of the values of a function."""
 
     def __init__(self, function):
         self.lets, self.several, self.casts = {}, {}, {}
@@ -139,10 +139,8 @@ class Makers:
             for j in getattr(step, "joins", ()):
                 self.several[j.var] = (j.then, j.orelse)
 
-    def beginnings(self, item, name, seed, own):
-        """The values that an adjoint is before the first write: zeros, or the one that is given to the pullback as the
-        part `own` of its seed.
-        """
+    def initial_values(self, item, name, seed, own):
+        """The values of an adjoint before the first write: zeros, or entry `own` of the pullback's seed."""
         found, seen, waiting = [], set(), [item]
         while waiting:
             v = waiting.pop()
@@ -169,12 +167,12 @@ class Makers:
 
 
 def is_read(var, block):
-    """Whether more is asked of an array than its lengths."""
+    """Whether a block reads more of an array than its lengths."""
     return any(var in set(entry_reads(s)) and not (isinstance(s, Let) and isinstance(s.value, Apply) and
                                                     s.value.function in OF_SHAPE) for s in walk(block))
 
 
 def replaced(block, env):
-    """Statements in which values have others in their places; what made these is left out."""
+    """Statements with the values of `env` replaced, and without the definitions of those."""
     return [rebuilt(step, env, lambda inner: replaced(inner, env)) for step in block
             if not (isinstance(step, Let) and step.targets[0] in env)]

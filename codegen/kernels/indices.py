@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Indices of a kernel as polynomials in where a thread is: two are equal, or tell threads apart, by their terms.
+"""The indices of a kernel as polynomials in the thread's position, by whose terms two indices are compared.
+
+An index that differs between any two threads distinguishes them: no two threads reach the same entry by it.
 
 >>> indices = Indices({"i": gast.parse("2 * grid_x + n").body[0].value}, {}, ["x", "n"], {"n"})
 >>> at = indices.polynomial(gast.parse("i - x.shape[0]").body[0].value)
@@ -20,21 +22,21 @@ from gradscribe.codegen.kernels.places import AXES, PLACES, unparsed
 TOKENS = {f"{t}_{a}": {(f"{t}_{a}",): 1} for t in PLACES.values() for a in AXES} | {
     f"grid_{a}": {(f"block_{a}", f"width_{a}"): 1, (f"thread_{a}",): 1} for a in AXES} | {
     f"step_{a}": {(f"count_{a}", f"width_{a}"): 1} for a in AXES}
-TOLD = {frozenset(TOKENS[f"{t}_{a}"]): (t, a) for t in ("grid", "thread", "block") for a in AXES}   # places by terms
-COUNTS = {"grid": "step", "thread": "width", "block": "count"}                  # how many of these there are
-SAME = ()                               # what an index that is the same for all threads belongs to
+POSITIONS = {frozenset(TOKENS[f"{t}_{a}"]): (t, a) for t in ("grid", "thread", "block") for a in AXES}   # by terms
+COUNTS = {"grid": "step", "thread": "width", "block": "count"}                  # the number of each
+SAME = ()                               # `belongs` of an index that is equal in all threads
 
 
 class Indices:
-    """values: what names that are set once are; running: {loop variable: (start, step)}; names: the parameters; same:
-    those that nothing changes; set_here: all names that the kernel sets, which are no places.
+    """values: {name that is set once: its value}; running: {loop variable: (start, step)}; names: the parameters; same:
+    those that are never changed; set_here: all names that the kernel sets, which are not positions.
     """
 
     def __init__(self, values: dict, running: dict[str, tuple[Any, Any]], names: list, same: set, set_here=frozenset()):
         self.values, self.running, self.names, self.same, self.set_here = values, running, names, same, set_here
 
     def polynomial(self, node, seen=()) -> dict | None:
-        """{the names of a term: its factor} of a whole number; None of what is no polynomial."""
+        """{names of a term: coefficient} of an integer expression; None if it is no polynomial."""
         if isinstance(node, gast.Constant):
             return without_zeros({(): node.value}) if type(node.value) is int else None
         if isinstance(node, gast.Name):
@@ -66,7 +68,9 @@ class Indices:
         return without_zeros(total)
 
     def belongs(self, polynomial: dict | None, seen=()):
-        """(kind, axis) of the place that an index tells apart; SAME where there is none; None where it is not known."""
+        """(kind, axis) of the positions that an index distinguishes; SAME if it is equal in all threads; None if that
+        is unknown.
+        """
         if polynomial is None:
             return None
         moving = {t: c for t, c in polynomial.items() if any(n in self.running or is_place(n) for n in t)}
@@ -76,10 +80,10 @@ class Indices:
         (first, *more), = [t for t in terms if len(terms) == 1] or [((),)]
         if first in self.running and not more:
             return None if first in seen else self.of_loop(*self.running[first], (*seen, first))
-        return TOLD.get(terms) if len(factors) == 1 else None
+        return POSITIONS.get(terms) if len(factors) == 1 else None
 
     def of_loop(self, start, step, seen):
-        """A loop that begins at a place of the thread's and goes on by how many there are."""
+        """`belongs` of the variable of a grid-stride loop, from the thread's position in steps of their number."""
         begin = self.polynomial(start)
         place = self.belongs(begin, seen)
         if not place:
@@ -94,7 +98,7 @@ def without_zeros(polynomial):
 
 
 def is_place(name):
-    """Whether a name is another number in other threads."""
+    """Whether a name is a position that differs between threads."""
     return name in TOKENS and name.partition("_")[0] in ("thread", "block")
 
 
@@ -109,7 +113,7 @@ def is_length(node: gast.AST, names: Container[str | None]) -> bool:
 
 
 def root(node: gast.AST) -> str | None:
-    """The name of what an entry, or an attribute, is of."""
+    """The name whose entry or attribute a node is."""
     while isinstance(node, (gast.Subscript, gast.Attribute)):
         node = node.value
     return node.id if isinstance(node, gast.Name) else None

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where a kernel asks for its place, and what it does with other threads, as plain Python: names, sums, returns."""
+"""Rewrites the CUDA parts of a kernel as plain Python: thread positions as names, atomics as sums, bare returns."""
 import ast
 import copy
 
@@ -15,16 +15,16 @@ PLACES = {"threadIdx": "thread", "blockIdx": "block", "blockDim": "width", "grid
 
 
 class Places(gast.NodeTransformer):
-    """cuda.grid(1), cuda.threadIdx.x and their like become names; sums of threads become sums.
+    """Replaces cuda.grid(1), cuda.threadIdx.x and the like by names, and atomic sums by augmented assignments.
 
-    Attributes: names: {name: what it is, in the loop form}; used: {axis: the kinds of places that are asked for}.
+    Attributes: names: {name: its expression in the loop form}; used: {axis: the kinds of positions that are read}.
     """
 
     def __init__(self, reader):
         self.reader, self.names, self.used, self.first = reader, {}, {}, {}
 
     def before(self, statement):
-        """A statement as the user wrote it, in the loop form: of a loop, the head."""
+        """The user's original statement in the loop form; for a loop, its head."""
         made = Canonical(self).visit(copy.deepcopy(self.first.get(id(statement), statement)))
         if isinstance(made, gast.For):
             made.body = []
@@ -36,7 +36,7 @@ class Places(gast.NodeTransformer):
         return super().visit(node)
 
     def dotted(self, node):
-        """The rest of a name that begins with the module cuda, else None."""
+        """The rest of a dotted name that begins with the module cuda, else None."""
         parts = []
         while isinstance(node, gast.Attribute):
             parts.append(node.attr)
@@ -71,7 +71,7 @@ class Places(gast.NodeTransformer):
 
     def refuse(self, node, text):
         raise LanguageError(
-            f"cuda.{text} has no adjoint: threads are taken one by one", self.reader.place(node),
+            f"cuda.{text} has no adjoint: each thread is differentiated by itself", self.reader.place(node),
             "Let each thread work alone, with cuda.atomic.add where several add to one entry; sums over blocks are\n"
             "for gs.jit(f, target=\"cuda\").")
 
@@ -116,7 +116,7 @@ class Places(gast.NodeTransformer):
 
 
 class Canonical(gast.NodeTransformer):
-    """The module of CUDA by the name that kernels have it by."""
+    """Renames the CUDA module to `cuda`, its name in emitted kernels."""
 
     def __init__(self, places):
         self.places = places
@@ -131,8 +131,8 @@ class Canonical(gast.NodeTransformer):
         return made
 
 
-class Goes(gast.NodeTransformer):
-    """To go on with the next pass is the end of this one."""
+class ContinueToReturn(gast.NodeTransformer):
+    """Replaces `continue` by `return`, where a function does one pass of a loop."""
 
     def visit_Continue(self, node):
         return gast.copy_location(gast.Return(None), node)
@@ -144,7 +144,7 @@ class Goes(gast.NodeTransformer):
 
 
 class Returns(gast.NodeTransformer):
-    """A bare return gives what the function of a thread gives."""
+    """Has bare returns return the result of a thread's function."""
 
     def __init__(self, result):
         self.result = result
@@ -159,7 +159,7 @@ class Returns(gast.NodeTransformer):
 
 
 def is_cuda(value):
-    """Whether a module is Numba's CUDA, or what stands for it."""
+    """Whether a module is Numba's CUDA, or the runtime's replacement of it."""
     name = getattr(value, "__name__", type(value).__module__)
     of_numba = name.split(".")[0] in ("numba", "numba_cuda", "numba_cuda_mlir") and "cuda" in name
     return hasattr(value, "jit") and (of_numba or type(value).__module__.startswith("gradscribe.runtime."))

@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A user's CUDA kernel as a function of one thread, and the proof that threads do not meet.
+"""A user's CUDA kernel as a function of one thread, with a proof that threads do not conflict.
 
-The function takes where the thread is, then the kernel's parameters, and returns the arrays of floating-point numbers
-that the kernel writes: what is differentiated like any other function.  That one thread's adjoint may run beside the
-others' wants that no two threads have to do with one entry, unless all of them add to it.  An axis of an array belongs
-to a thread where its index is the thread's place in the grid, with something added that is the same for all; so does
-the variable of a loop that goes on from there by the size of the grid.
+The function takes the thread's position and the kernel's parameters, and returns the floating-point arrays that the
+kernel writes.  It is differentiated like any other function.  The adjoints of threads may run in parallel if no two
+threads access the same entry, unless all of them add to it.  Threads access different entries if the index on some axis
+is the thread's position in the grid plus a value that is equal in all threads, or the variable of a grid-stride loop
+from there.
 
-Source: A. Griewank, A. Walther, Evaluating Derivatives, 2nd edition (2008), 3.3; of a program of independent parts the
-adjoint is the parts' adjoints in any order, as each only adds to what the others add to.
+Source: A. Griewank, A. Walther, Evaluating Derivatives, 2nd edition (2008), 3.3; the adjoint of a program of
+independent parts is the adjoints of the parts in any order, as they only add to shared adjoints.
 """
 import copy
 from collections import Counter
@@ -23,21 +23,22 @@ from gradscribe.ast_transform.source.diagnose import LanguageError, RuleError
 from gradscribe.ast_transform.source.live import mark_live
 from gradscribe.ast_transform.source.read import from_tree, read, unwrap
 from gradscribe.codegen.kernels.indices import SAME, TOKENS, Indices, is_length, root
-from gradscribe.codegen.kernels.places import AXES, Goes, Places, Returns
+from gradscribe.codegen.kernels.places import AXES, ContinueToReturn, Places, Returns
 from gradscribe.codegen.loops.form import Let
 
 SAME_FOR_ALL = ("width", "count", "step")
-ALONE = "An array that threads set belongs to them by an axis: index it with cuda.grid(1), or with the variable of a " \
-    "loop from\nthere by cuda.gridsize(1). What several threads add to is for cuda.atomic.add."
+ALONE = "Each thread must set entries of its own: index an axis with cuda.grid(1), or with the variable of a loop " \
+    "from\nthere in steps of cuda.gridsize(1). Use cuda.atomic.add where several threads add to one entry."
 
 
 class Thread(NamedTuple):
-    """A kernel, thread by thread.
+    """A kernel as the work of one thread.
 
     label: the kernel's name; function: of one thread; places: its parameters before the kernel's, in order; names: the
-    kernel's parameters; head: the kernel's first statements, which say where a thread is; loops: those around what a
-    thread does, from the outside, both in the loop form; written: {array: whether its entries are set, not only added
-    to}; axes: {axis of the grid: how it is used}; own: the places that are others in each thread.
+    kernel's parameters; head: the kernel's first statements, which compute the thread's position; loops: the heads of
+    grid-stride loops around a thread's work, outermost first, both in the loop form; written: {array: whether its
+    entries are set, not only added to}; axes: {axis of the grid: how it is used}; own: the positions that are unique to
+    a thread.
     """
     label: str
     function: object
@@ -54,9 +55,9 @@ def thread_of(function: Callable[..., Any], ranks: dict[str, int] | None = None,
               floating: Container[str] | None = None) -> Thread:
     """The Thread of a kernel's Python function.
 
-    ranks: of its parameters, where they are known; floating: the names of its arrays of floating-point numbers: of
-    those, the ones that are written are returned (all that are written, if not given).
-    Raises TransformError where threads may meet, and for what a thread does not do alone.
+    ranks: of its parameters, where they are known; floating: the names of its floating-point arrays; the function
+    returns those of them that are written (by default, all that are written).
+    Raises TransformError if threads may conflict, or if a thread works together with others.
     """
     return Reader(function, ranks or {}).thread(floating)
 
@@ -71,8 +72,8 @@ class Reader:
             raise LanguageError("a kernel's parameters are plain names, without defaults", self.source.header(),
                                 "Name each one.")
         self.used, self.local = {}, set()
-        self.values = {}                # of names that are set once
-        self.running = {}               # loop variables: (start, step)
+        self.values = {}                # {name that is set once: its value}
+        self.running = {}               # {loop variable: (start, step)}
 
     def thread(self, floating):
         self.tree.decorator_list = []
@@ -104,7 +105,7 @@ class Reader:
                       [places.before(loop) for _, loop in loops], written, self.used, own)
 
     def check_calls(self, nodes):
-        """Arrays are given to functions that only read them."""
+        """Checks that functions that take arrays only read them."""
         for n in (n for n in nodes if isinstance(n, gast.Call)):
             given = next((a for a in n.args if isinstance(a, gast.Name) and self.ranks.get(a.id)), None)
             if given is not None and writes(n.func, self.source.scope):
@@ -114,7 +115,7 @@ class Reader:
     # names
 
     def collect(self, nodes):
-        """What names stand for that are set once; of loop variables, where they begin and how they go on."""
+        """Collects the values of names that are set once, and the start and step of loop variables."""
         count = Counter(n.id for n in nodes if isinstance(n, gast.Name) and isinstance(n.ctx, gast.Store))
         self.set_here = set(count)
         self.once = once = {n for n, k in count.items() if k == 1 and n not in self.names}
@@ -133,7 +134,7 @@ class Reader:
     # arrays
 
     def written(self, nodes):
-        """{array: whether its entries are set}, of parameters; raises where threads may meet in one."""
+        """{parameter that is written: whether its entries are set}; raises if threads may conflict in one."""
         accesses, kinds = {}, {}
         inside = {id(n.target) for n in nodes if isinstance(n, gast.AugAssign)}
         for n in nodes:
@@ -163,12 +164,12 @@ class Reader:
             self.prove(name, found)
         for n in nodes:
             if isinstance(n, gast.Assign) and getattr(n.value, "id", None) in written:
-                raise LanguageError(f"{n.value.id}, which is written, gets another name here", self.place(n),
+                raise LanguageError(f"{n.value.id}, which is written, gets an alias here", self.place(n),
                                     "Write into the parameter itself.")
         return written
 
     def prove(self, name, accesses):
-        """One thread alone has to do with each entry."""
+        """Proves that only one thread accesses each entry of an array; raises RuleError otherwise."""
         indices = [[self.indices.polynomial(i) for i in (
             n.slice.elts if isinstance(n.slice, gast.Tuple) else [n.slice])] for n in accesses]
         covered = {self.indices.belongs(first) for first, *others in zip(*indices) if all(o == first for o in others)}
@@ -177,19 +178,19 @@ class Reader:
             used, own = self.used.get(axis, set()) - set(SAME_FOR_ALL), {t for t, a in covered if a == axis}
             if used and "grid" not in own and not {"thread", "block"} <= own and used != own:
                 others = [n for n, i in zip(accesses, indices) if not any(map(self.indices.belongs, i))] or accesses
-                raise RuleError(f"several threads may have to do with an entry of {name}", self.place(others[0]), ALONE)
+                raise RuleError(f"several threads may access one entry of {name}", self.place(others[0]), ALONE)
 
     def place_of(self, name):
-        """The place that a name tells apart."""
+        """The positions that a name distinguishes (Indices.belongs)."""
         return self.indices.belongs(self.indices.polynomial(gast.Name(name, gast.Load(), None, None)))
 
     def place(self, node):
         return self.source.origin(node, node) if node is not None else self.source.header()
 
-    # what stands around a thread's work
+    # what surrounds a thread's work
 
     def peeled(self, body):
-        """(the lines that say where a thread is, loops over the grid, what is inside)."""
+        """(the statements that compute the thread's position, the grid-stride loops, the statements inside)."""
         head, loops = [], []
         while True:
             while body and self.is_index(body[0]):
@@ -202,14 +203,14 @@ class Reader:
                     not any(map(ends, last.body))):
                 return head, loops, body
             loops.append((last.target.id, last))
-            body = [*body[:-1], *map(Goes().visit, last.body)]
+            body = [*body[:-1], *map(ContinueToReturn().visit, last.body)]
 
     def head_only(self, node, head):
         known = {*set_by(head), *self.names, *TOKENS, "range", "len", "min", "max"}
         return all(n.id in known for n in gast.walk(node) if isinstance(n, gast.Name))
 
     def carried(self, loop):
-        """Whether a pass of a loop finds what the one before has left."""
+        """Whether a loop carries a value from one pass to the next."""
         alone = copy.copy(self.tree)
         vars(alone).pop("marked", None)
         alone.body = [copy.deepcopy(loop)]
@@ -217,7 +218,7 @@ class Reader:
         return not alone.body[0].live.isdisjoint(set_by(loop.body))
 
     def is_index(self, s):
-        """A line that says where a thread is, or how long something is."""
+        """Whether a statement only sets names to positions, lengths and integers computed from these."""
         if not (isinstance(s, gast.Assign) and len(s.targets) == 1):
             return False
         return all(isinstance(t, gast.Name) and t.id in self.once and self.is_whole_number(v)
@@ -235,7 +236,7 @@ class Reader:
 
 
 def every(statements):
-    """The nodes of statements."""
+    """All nodes of statements."""
     return [n for s in statements for n in gast.walk(s)]
 
 
@@ -244,7 +245,7 @@ def set_by(statements):
 
 
 def pairs(target, value):
-    """(name, value) of an assignment, of its parts where both sides have parts."""
+    """(target, value) of an assignment, element by element if both sides are tuples."""
     if isinstance(target, gast.Tuple) and isinstance(value, gast.Tuple) and len(target.elts) == len(value.elts):
         return list(zip(target.elts, value.elts))
     return [(target, value)]
@@ -256,7 +257,7 @@ def is_new(value):
 
 
 def writes(called, scope, depth=8):
-    """Whether a function that is called by a name may write into arrays."""
+    """Whether a called function may write into arrays."""
     parts = []
     while isinstance(called, gast.Attribute):
         parts.append(called.attr)
@@ -281,7 +282,7 @@ def writes(called, scope, depth=8):
 
 
 def ends(node, inside=False):
-    """Whether a statement ends the thread, or the loop that it stands in."""
+    """Whether a statement may end the thread, or the loop that contains it."""
     if isinstance(node, gast.Return) or isinstance(node, gast.Break) and not inside:
         return True
     inside = inside or isinstance(node, (gast.For, gast.While))
@@ -289,13 +290,13 @@ def ends(node, inside=False):
 
 
 def is_plain(s):
-    """A line that only gives numbers names."""
+    """Whether a statement only assigns to names, and makes no array."""
     return isinstance(s, gast.Assign) and all(isinstance(t, gast.Name) for t in s.targets) and not any(
         is_new(n) for n in gast.walk(s))
 
 
 def range_of(node):
-    """(start, step) of a range with three arguments."""
+    """(start, step) of a range with three arguments; None for any other node."""
     if isinstance(node, gast.Call) and isinstance(node.func, gast.Name) and node.func.id == "range" and \
             len(node.args) == 3:
         return node.args[0], node.args[2]

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the loop form is compiled for beside the processor: a folder each, of marks on loops and a printer."""
+"""Targets other than the CPU that the loop form is compiled for: one folder each, with its passes and its printer."""

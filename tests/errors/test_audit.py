@@ -45,7 +45,7 @@ UNSEEN = {                          # why no case shows it: file: function and m
             "einsum_labels: np.einsum: the term {} is for rank {}, the operand has rank {}",
             "convolve_mode: np.convolve: mode {} is not 'full', 'same' or 'valid'"],
         "ast_transform/rules/reductions.py": ["positive: axis {} is out of bounds for an array of rank {}"],
-        "codegen/index_forms.py": ["index_part: an index that is a truth value has no Numba form"],
+        "codegen/index_forms.py": ["index_part: an index that is a single boolean has no Numba form"],
         "codegen/shape_forms.py": ["spread: an array is not broadcast to fewer axes"],
     },
     "the try around it takes it: its handler is read": {
@@ -67,11 +67,8 @@ UNSEEN = {                          # why no case shows it: file: function and m
             "Loops.copied_value: a list that is a constant has no Numba form",
             "Loops.copied_value: a number in one pass of a loop and an array in another has no Numba form"],
         "codegen/lowered.py": [
-            "Core.fact",
-            "Core.lazy: {} is not a value that Numba compiles",
-            "Core.lazy: {} gives several results here",
-            "Core.lazy_var: {} is {}, which Numba does not hold",
-            "Core.lazy_var: {} is {}: no Numba form",
+            "Core.fact", "Core.lazy: {} is not a value that Numba compiles", "Core.lazy: {} gives several results here",
+            "Core.lazy_var: {} is {}, which Numba does not support", "Core.lazy_var: {} is {}: no Numba form",
             "Core.constant: {} is not a value that Numba compiles",
             "Core.scalar: an array where a number is needed",
             "Core.static: {} must be known when compiling"],
@@ -116,7 +113,7 @@ UNSEEN = {                          # why no case shows it: file: function and m
         "codegen/standing.py": [
             "Module.text: two things are named {} in one file",
             "Module.add: two things are named {} in one file",
-            "Module.text: {} is read, and nothing tells what it is"],
+            "Module.text: {} is read, but it is not defined"],
         "gradscribe/transformed.py": [
             "Transformed._specialise: the values that must be known when transforming do not come to an end"],
     },

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The loop form for CUDA: which loops are kernels, and the host function that launches them."""
+"""The CUDA target: makes kernels of loops, and a host function that launches them."""

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The adjoint of a user's kernel: the pullback of what one thread does, lowered, as a kernel.
+"""The adjoint of a user's kernel: the pullback of one thread's work, lowered and written as a kernel.
 
-- What a thread adds to the adjoint of an array, it adds to the array that is given, at once where others may add too.
-- The adjoint of an array that the kernel writes comes in that array, and goes out as the adjoint of what was there.
-- What is saved for the way back is in the thread's own memory if it is short and its length a number, else in rows of
-  an array with an entry for each thread; of lists, a first kernel says how long they become.
+- A thread adds to adjoints in arrays that the launcher passes, atomically where other threads may add to an entry.
+- The adjoint array of an array that the kernel writes is read as the cotangent of the array after the kernel, and left
+  as that of the array before it.
+- Values saved for the backward sweep are in thread-local memory if they are few and their number is constant, else in
+  rows of an array with a column for each thread; a first kernel counts the lengths of saved lists.
 
 >>> from types import SimpleNamespace
 >>> from gradscribe.codegen.loops.trees import block_of, from_tree
@@ -88,15 +89,15 @@ from gradscribe.codegen.targets.cuda.printing import lines
 from gradscribe.codegen.targets.cuda.stacks import Stacks
 from gradscribe.codegen.targets.cuda.threads import ThreadCode
 
-MOST = 64                               # entries of an array in a thread's own memory
+MOST = 64                               # entries of an array in thread-local memory
 GRID = quoted("cuda.grid(1)")
 
 
 class Adjoint(NamedTuple):
-    """text: of the module; label: of the kernel; buffers: {what is saved for all threads: (the texts of its lengths in
-    terms of the kernel's parameters and of `sizes`, dtype)}: further parameters, in their order; counting: the label of
-    the kernel that says how long these become, "" where that is known; sizes: the arrays that it sets; plain: whether
-    something is added without atomics.
+    """text: the module's; label: the kernel's; buffers: {array with saved values of all threads: (texts of its lengths
+    in terms of the kernel's parameters and of `sizes`, dtype)}, further parameters in their order; counting: the label
+    of the kernel that counts these lengths, "" if they are known; sizes: the arrays that it sets; plain: whether there
+    are additions without atomics.
     """
     text: str
     label: str
@@ -110,8 +111,8 @@ def adjoint_of(pullback: Callable[[], tuple], thread: Thread, kinds: dict, wante
                origin: Origin | None) -> Adjoint:
     """The Adjoint of a kernel.
 
-    pullback: gives its thread's by OfKernel, and the arrays that this reads from outside; kinds: {parameter: (dtype,
-    rank)}; wanted: the parameters for which the pullback returns adjoints; origin: the place that errors show.
+    pullback: returns the thread's pullback by OfKernel and the captured arrays; kinds: {parameter: (dtype, rank)};
+    wanted: the parameters whose adjoints the pullback returns; origin: the place that errors show.
     """
     try:
         form, captured = pullback()
@@ -122,8 +123,10 @@ def adjoint_of(pullback: Callable[[], tuple], thread: Thread, kinds: dict, wante
 
 
 class Writer:
-    """adjoints: {array: the parameter whose adjoint it is}; named: {parameter: its adjoint}; arrays: {array of the
-    thread's own: (its lengths, dtype)}.
+    """Writes the adjoint kernel of a pullback.
+
+    adjoints: {array: the parameter whose adjoint it is}; named: {parameter: its adjoint}; arrays: {array that a thread
+    makes: (its lengths, dtype)}.
     """
 
     def __init__(self, function, temporaries, thread, kinds, wanted, label):
@@ -181,7 +184,7 @@ class Writer:
                 raise NoKernel(f"the adjoint of {p} is wanted before and after a change")
 
     def name_adjoints(self):
-        """Names for what is given; where those of numbers are taken in the function, they are others' there."""
+        """Names the adjoint parameters, and renames variables of the function that have such a name."""
         self.named = {p: n for n, p in self.adjoints.items()}
         for p in self.wanted:
             if p not in self.named:
@@ -195,7 +198,7 @@ class Writer:
                 self.types[name] = Type(self.kinds[p][0].name, 1)
 
     def give_back(self, value, place):
-        """The adjoint of a number is added to the entry that is given for it, in each way through the function."""
+        """Adds the adjoint of a scalar to the entry that is given for it, on each path through the function."""
         if isinstance(value, Name):
             self.added_in(self.function.block, value.id, place)
         elif not is_zero(value):
@@ -216,8 +219,8 @@ class Writer:
             block.insert(0 if k is None else k + 1, Store(place, Name(name), "+", getattr(s, "origin", None)))
 
     def check(self):
-        """Arrays are reached by their entries; adjoints are added to, and only those of what the kernel writes are read
-        and set.
+        """Checks that arrays are only accessed entry by entry, and that adjoints are only added to, unless they are
+        those of arrays that the kernel writes.
         """
         sets = {n for n, is_set in self.thread.written.items() if is_set}
         for s in statements(self.function.block):
@@ -247,10 +250,10 @@ class Writer:
         return f"the adjoint of {self.adjoints[name]}" if name in self.adjoints else \
             "an array that is made on the way" if name in self.temporaries else name
 
-    # arrays of the thread's own
+    # arrays that a thread makes
 
     def find_numbers(self):
-        """What whole numbers are that are set once and hang on lengths and parameters alone: the host knows them."""
+        """Collects the integers that are set once and depend only on lengths and parameters: the host knows them."""
         sets, self.numbers = [n for s in statements(self.function.block) for n in set_by(s)], {}
         for s in statements(self.function.block):
             if isinstance(s, Let) and sets.count(s.name) == 1 and self.types[s.name] == Type("int64", 0):
@@ -259,7 +262,7 @@ class Writer:
                     self.numbers[s.name] = value
 
     def is_known(self, e):
-        """Whether a number hangs on the kernel's parameters alone."""
+        """Whether a number depends only on the kernel's parameters."""
         if isinstance(e, Length):
             return e.array in self.thread.names
         if isinstance(e, Name):
@@ -271,12 +274,12 @@ class Writer:
         """The texts of lengths in terms of the kernel's parameters."""
         known = [renamed(n, self.numbers) for n in lengths]
         if not all(map(self.is_known, known)):
-            raise NoKernel(f"how much is saved in {name} hangs on the thread",
-                           "Use loops whose lengths are numbers, or hang on the kernel's parameters.")
+            raise NoKernel(f"how much is saved in {name} depends on the thread",
+                           "Use loops whose lengths are numbers, or depend on the kernel's parameters only.")
         return [ast.unparse(written(n)) for n in known]
 
     def of_arrays(self, s):
-        """What stands for a statement where it has to do with arrays as a whole: loops over their entries."""
+        """The statements that replace one: operations on whole arrays of the thread become loops over entries."""
         made = [s]
         value = getattr(s, "value", None)
         if isinstance(s, Unpack) and isinstance(value, Items) and any(
@@ -292,7 +295,7 @@ class Writer:
             fill = {"empty": None, "zeros": node(0.0), "ones": node(1.0)}.get(s.how, s.rest[0] if s.rest else None)
             made = [] if fill is None else self.each(s.shape, lambda index: Store(entry(s.name, *index), fill))
         elif isinstance(s, Let) and isinstance(value, Name) and value.id in self.arrays:
-            if s.name in self.temporaries:      # what is written into it is written into the other
+            if s.name in self.temporaries:      # an alias, through which the other array may be written
                 raise NoKernel(f"{value.id} is used as a whole")
             self.make(s.name, *self.arrays[value.id])
             made = self.each(self.arrays[s.name][0], lambda index: Store(entry(s.name, *index), entry(value, *index)))
@@ -313,12 +316,12 @@ class Writer:
             self.arrays[e.array.id][0]) and not any(isinstance(i, Slice) for i in e.index)
 
     def make(self, name, shape, dtype):
-        """An array of the thread's own."""
+        """Records an array that the thread makes."""
         if self.arrays.setdefault(name, (tuple(shape), dtype)) != (tuple(shape), dtype):
             raise NoKernel("an array of a thread's own has more than one shape")
 
     def each(self, shape, made):
-        """A statement for each entry, by loops."""
+        """A loop nest over the entries of a shape, with the statement made(index)."""
         names = [self.fresh(f"at_{k}") for k in range(len(shape))]
         self.types.update(dict.fromkeys(names, Type("int64", 0)))
         block = [made(list(map(Name, names)))]
@@ -351,7 +354,7 @@ class Writer:
                        sizes, self.plain)
 
     def find_atomics(self):
-        """Which adjoints several threads may add to: those without the thread's own place on an axis of all entries."""
+        """Finds the adjoints that several threads may add to: no axis is always indexed by the thread's position."""
         reached = {}
         for s in statements(self.function.block):
             for e in expressions(s):
@@ -364,7 +367,7 @@ class Writer:
         self.plain = bool(apart)
 
     def kernel(self, label, given, columns, block, zeros):
-        """A kernel's function; columns: its arrays that have an entry for each thread, the last axis; zeros: those that
+        """A kernel's function; columns: arrays whose last axis has an entry for each thread; zeros: those of them that
         begin with 0.
         """
         thread, device = self.thread, ThreadCode((), self.types, self.atomic)
@@ -397,7 +400,7 @@ class Writer:
         return made
 
     def place_of_thread(self, place):
-        """Which thread of all this is."""
+        """The statements that number the threads of a grid of several axes."""
         count = max("xyz".index(a) for a in self.thread.axes) + 1
         if count == 1:
             return [Let(place, GRID)]
@@ -413,13 +416,13 @@ def one_or_items(parts):
 
 
 def is_zero(e):
-    """0.0 and its kin of other dtypes."""
+    """Whether an expression is 0 of any float dtype."""
     while isinstance(e, Call) and len(e.args) == 1 and e.function.startswith("np.float"):
         e = e.args[0]
     return isinstance(e, Const) and e.value == 0 and type(e.value) is not bool
 
 
 def in_column(e, columns, place):
-    """An expression in which entries of some arrays are those of a thread."""
+    """An expression in which arrays of `columns` get the thread's number as last index."""
     e = rebuilt(e, lambda part: in_column(part, columns, place))
     return Load(e.array, (*e.index, Name(place))) if isinstance(e, Load) and e.array.id in columns else e

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Normal form to a callable for a device: its module built, arguments brought there, results left there."""
+"""Compiles a function in normal form for a device: arguments are moved to the device, results stay there."""
 import contextlib
 import functools
 import hashlib
@@ -33,7 +33,7 @@ OF_DRIVER = {"CudaAPIError", "CUDARuntimeError", "CUDADriverError"}         # Nu
 
 
 def line_of(error):
-    """The line of a module that an error went through, None if it went through none."""
+    """The line of an emitted module in the traceback of an error, or None."""
     trace, line = error.__traceback__, None
     while trace is not None:
         if trace.tb_frame.f_code.co_filename.startswith("<gradscribe.cuda."):
@@ -43,9 +43,9 @@ def line_of(error):
 
 
 def explained(error, origins):
-    """An error of the device's, with what a user can do about it; None for all others.
+    """A device's error with advice for the user; None for all other errors.
 
-    origins: of each line of the module.
+    origins: the origin of each line of the module.
     """
     if isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError":
         held, trace, line = {}, error.__traceback__, line_of(error)
@@ -59,14 +59,14 @@ def explained(error, origins):
         wanted = f"{str(error) or 'the device has no memory left'}; the largest arrays of the call until then: " + \
             ", ".join(f"{n}, {held[n] / 1e6:.1f} MB" for n in largest)
         return OutOfMemory(wanted, origins[line - 1] if line <= len(origins) else None,
-                           "Arrays named ..._saved are kept for the way back: gs.checkpoint of what fills them makes "
-                           "them again instead.")
+                           "Arrays named ..._saved are kept for the backward pass: gs.checkpoint of the code that "
+                           "fills them has it run again instead.")
     message = re.sub(r"\x1b\[[\d;]*m", "", str(error)).strip()
     if type(error).__name__ in OF_DRIVER:
         line = line_of(error)
         return LaunchError(f"the device stopped: {message.splitlines()[0]}", None if line is None or line > len(
-            origins) else origins[line - 1], "Kernels run behind the host, so that it may be one above this line: "
-            "CUDA_LAUNCH_BLOCKING=1 has the host wait for each. With check_bounds=False, leave that out.")
+            origins) else origins[line - 1], "Kernels run asynchronously, so an earlier one may have failed: "
+            "CUDA_LAUNCH_BLOCKING=1 has the host wait for each. If you set check_bounds=False, leave that out.")
     place = re.search(r'File "<gradscribe\.cuda\.\w+>", line (\d+)', message)
     if place is None or "umba" not in type(error).__module__:
         return None
@@ -78,7 +78,7 @@ def explained(error, origins):
 
 @functools.cache
 def on_processor(name):
-    """A function of the runtime, compiled for the processor, that Python may call."""
+    """A runtime function, compiled for the CPU, that Python may call."""
     import numba
     function = helpers.HELPERS[name]
     given = ", ".join(function.__code__.co_varnames[:function.__code__.co_argcount])
@@ -88,9 +88,7 @@ def on_processor(name):
 
 
 def kept(about, make):
-    """What make() gives, a tuple of numbers, texts and bytes: from the disk where the same versions made it for the
-    same texts.
-    """
+    """The result of make(), a tuple of numbers, texts and bytes, cached on disk for the same versions and texts."""
     key = hashlib.sha256("\0".join([cache.stamp(), of_device(), *about]).encode()).hexdigest()[:40]
     found = cache.entry_of(key)
     if found is not None:
@@ -102,7 +100,7 @@ def kept(about, make):
 
 @functools.cache
 def of_device():
-    """The versions of what compiles for a device, and the functions that kernels call."""
+    """The versions of the device's compilers, and the source of the functions that kernels call."""
     versions = []
     for name in ("numba-cuda", "numba-cuda-mlir", "nvidia-nvjitlink", "cuda-bindings", "nvidia-nvvm"):
         with contextlib.suppress(importlib.metadata.PackageNotFoundError):
@@ -114,7 +112,7 @@ device.provide(on_processor, lambda name: foreign.functions({name})[name], kept)
 
 
 class OnDevice(Compiled):
-    """A compiled function of a device's arrays; NumPy's are brought there."""
+    """A compiled function of a device's arrays; NumPy arrays are copied to the device."""
 
     def __init__(self, source, function, kinds, results, extra, graph=False, origins=()):
         super().__init__(source, function, kinds, results, [as_given(e, k) for e, k in zip(
@@ -133,7 +131,7 @@ class OnDevice(Compiled):
 
 
 def as_given(value, kind):
-    """An argument as the host's function takes it: a number, or an array of the device."""
+    """An argument as the host function takes it: a scalar, or an array on the device."""
     dtype, rank = kind
     if not rank:
         return dtype.type(value.item() if hasattr(value, "item") else value)
@@ -148,13 +146,13 @@ def as_given(value, kind):
 
 
 def compile_function(function: Any, captured: dict | None = None, options: tuple = ()) -> OnDevice:
-    """A finished normal form without containers for a device; `captured` holds the arrays read from outside; options:
-    those of module.py's Options.
+    """Compiles a finished normal form without containers for a device.
+
+    captured: the arrays read from outside; options: the fields of module.Options.
     """
     options = Options(*options)._replace(single=is_single(function, captured or {}))
     widened = Widened(function, captured or {}, options.bfloat16)
-    lowering, extra = in_loops(widened.function, widened.captured, widened.allocate if widened.some else None,
-                                       True)
+    lowering, extra = in_loops(widened.function, widened.captured, widened.allocate if widened.some else None, True)
     function, about = lowering.loops, function.about
     optimise(function, for_threads)
     widened.store(function)
@@ -163,7 +161,8 @@ def compile_function(function: Any, captured: dict | None = None, options: tuple
     kinds = []
     for name, p in [*given, *extra_facts(extra)]:
         if not isinstance(p, Array) or not compiles(p.dtype) and p.dtype != HALF:
-            raise RuleError(f"{name} is {spell(p)}, which the device does not hold", place_of(about, name), UNCOMPILED)
+            raise RuleError(f"{name} is {spell(p)}, which the device does not support", place_of(about, name),
+                            UNCOMPILED)
         kinds.append((SINGLE if p.dtype == HALF and not p.dims else np.dtype(p.dtype), p.rank))
     results, short = lowering.results, np.dtype(type_of_bfloat16()) if options.bfloat16 else HALF
     if widened.some:
@@ -176,13 +175,13 @@ def compile_function(function: Any, captured: dict | None = None, options: tuple
 
 
 def results_in(made, results):
-    """The name of each result in the module's return, None of those that are known."""
+    """The name of each result in the module's return statement; None for literals."""
     names = iter(made.returned)
     return [None if kind == "literal" else next(names) for kind, _ in results]
 
 
 def built(made):
-    """The function of the host of a module, which is bound to the back end of now."""
+    """The host function of a module, bound to the current back end."""
     name = f"gradscribe.cuda.{hashlib.sha256(made.text.encode()).hexdigest()[:16]}"
     place = f"<{name}>"
     space = {"__name__": name}

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Sums into columns, in two kernels: blocks put rows together, and a thread of each column the blocks' parts.
+"""Column sums in two kernels: blocks sum parts of the rows, then one thread for each column sums the blocks' parts.
 
-A loop over rows inside one over columns would leave a thread to each column, and columns may be few.  So the rows are
-spread too: the threads of a block that lie along x take columns next to each other, those along y rows.  The order of
-each sum is the same from call to call.
+A loop over rows inside one over columns would use only one thread for each column, and columns may be few.  So the rows
+are distributed too: along x, the threads of a block take neighbouring columns, along y, rows.  The order of each sum is
+the same in every call.
 """
 from collections.abc import Callable
 from typing import Any, NamedTuple, cast
@@ -38,7 +38,7 @@ from gradscribe.codegen.targets.cuda.threads import ThreadCode, identity, places
 
 
 class Sum(NamedTuple):
-    """target: what is added to, an entry or a number; name: of a thread's part of it; parts: the array of all parts."""
+    """target: the entry or scalar that is added to; name: of a thread's partial sum; parts: the array of all parts."""
     target: Expr
     name: str
     parts: str
@@ -46,9 +46,9 @@ class Sum(NamedTuple):
 
 
 class Columns:
-    """nest: of `loop`; fresh: gives names that nothing has.
+    """The column sums of a loop nest.  nest: that of `loop`; fresh: makes unused names.
 
-    Attribute inner: the loop over rows; None where there is none.
+    Attribute inner: the loop over rows, or None if there is none.
     """
 
     def __init__(self, nest: Nest, loop: For, placement: Placement, fresh: Callable[[str], str]):
@@ -75,7 +75,7 @@ class Columns:
         return self.nest.body[self.at + 1:]
 
     def may_be_apart(self, inner, index):
-        """Whether the passes of a loop over rows may be put together later, and what is around it done then."""
+        """Whether the sums of a loop over rows may be completed later, together with the statements around the loop."""
         free, around = self.order.free(inner, self.loop), self.before + self.after
         if free is None or not set(free.numbers.values()) <= {"+"} or not (free.numbers or free.atomic) or not all(
                 isinstance(s, (Let, Store, Update)) for s in around):
@@ -95,17 +95,17 @@ class Columns:
             return False
         self.wanted = bool((set_in(self.before) - self.numbers) & inside.names or
                            (above.writes.keys() - self.added) & touched)
-        # what stands above is done by all threads of a column: once more must be the same
+        # all threads of a column repeat the statements above the loop: repetition must not change them
         return not self.wanted or not above.writes.keys() & (above.reads.keys() | self.added) and not any(
             isinstance(s, Update) or isinstance(s, Store) and s.op is not None or names([s]) & self.numbers and
             not self.begins(s) for s in self.before)
 
     def begins(self, s):
-        """Whether a statement is what a number begins with."""
+        """Whether a statement sets the initial value of a scalar sum."""
         return isinstance(s, Let) and s.name in self.numbers and not names_in(s.value) - {"np"}
 
     def rows_of(self, inner):
-        """The loops whose passes are rows: the outermost, and those inside it but the last, if they are as free."""
+        """The loops whose passes are rows: `inner`, and the loops inside it except the last, if equally independent."""
         found = [inner]
         while len(found[-1].block) == 1 and is_counted(found[-1].block[0]) and names_in(
                 found[-1].block[0].range[0]).isdisjoint(n.index for n in found):
@@ -118,11 +118,11 @@ class Columns:
         return found[:-1] if len(found) > 1 else found
 
     def is_sum(self, s):
-        """Whether a statement adds to an entry of a column."""
+        """Whether a statement adds to an entry of an array of sums."""
         return isinstance(s, Store) and s.op is not None and s.entry.array.id in self.added
 
     def found_sums(self, fresh):
-        """The sums of the loop."""
+        """The sums of the loop over rows, each as a Sum."""
         types = self.placement.types
         found = {Name(n): Sum(Name(n), n, fresh(f"{n}_parts"), types[n].dtype) for n in sorted(self.numbers)}
         for s in statements([self.inner]):
@@ -134,7 +134,7 @@ class Columns:
     # the first kernel
 
     def rows(self, device: ThreadCode, taken: set) -> list:
-        """The statements of the kernel that takes the rows."""
+        """The statements of the first kernel, which sums parts of the rows."""
         at, row, rows = self.place(taken), free_name("row", taken), free_name("rows", taken)
         out = [Unpack(cast(Items, node([at, row])), quoted("cuda.grid(2)")), Let(rows, numbered("gridsize", 1, 2))]
         out += [Let(s.name, identity("+", s.dtype)) for s in self.sums]
@@ -150,7 +150,7 @@ class Columns:
         return out + [Do(quoted("column_sum({}, {}, {})", s.parts, at, s.name)) for s in self.sums]
 
     def to_part(self, s):
-        """A statement of rows that adds to what the thread has of a sum."""
+        """A statement in which sums are added to the thread's partial sums."""
         if self.is_sum(s):
             return Update(next(m.name for m in self.sums if m.target == s.entry), s.op, s.value, s.origin)
         if hasattr(s, "block"):
@@ -172,8 +172,8 @@ class Columns:
 
     # the second kernel
 
-    def together(self, device: ThreadCode, taken: set) -> list:
-        """The statements of the kernel that puts parts together."""
+    def sum_of_parts(self, device: ThreadCode, taken: set) -> list:
+        """The statements of the second kernel, which sums the parts."""
         at, k = self.place(taken), free_name("k", taken)
         out = places_of(self.nest.loops, at) if len(self.nest.loops) > 1 else []
         out += device.block(self.before)
@@ -192,7 +192,7 @@ def names(block: list) -> set:
 
 
 def is_along(inner: For, column: For) -> bool:
-    """Whether what a loop over rows reads lies together along the columns, and not along the rows."""
+    """Whether neighbouring columns, rather than rows, are contiguous in what a loop over rows reads."""
     read = (e for s in statements([inner]) for whole in ((s.value, *s.entry.index) if isinstance(s, Store) else read_by(
         s)) for e in walk(whole) if isinstance(e, Load))
     lasts = [names_in(e.index[-1]) for e in read]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a module for a device has beside the loop form: kernels, their launches, arrays that are let go; and its text.
+"""Extensions of the loop form for a device's module: kernels, launches and `del`; and how they are printed.
 
 >>> from gradscribe.codegen.loops.form import Do
 >>> from gradscribe.codegen.loops.trees import block_of
@@ -38,7 +38,7 @@ from gradscribe.codegen.loops.form import (
 from gradscribe.codegen.loops.trees import WRITERS, WRITTEN, printed, to_statements, written
 
 MODULES = {"cp", "cuda", "host", "math", "np"}
-TOLD = 6                                # statements of the user's above a kernel
+SHOWN = 6                               # the user's statements that are shown above a kernel
 
 
 @expression
@@ -63,8 +63,9 @@ WRITERS[Delete] = lambda s: ast.Delete([ast.Name(n, ast.Del()) for n in s.names]
 
 
 class Kernel:
-    """A kernel, under the statements that it is of; given: its parameters in their order; others: blocks that are equal
-    but for names.
+    """A kernel, printed below the user's statements that it computes.
+
+    given: its parameters, in order; others: further blocks that are equal to it up to names.
     """
 
     def __init__(self, name: str, given: list, block: list, origin=None):
@@ -72,12 +73,12 @@ class Kernel:
         self.others: list = []
 
     def lines(self) -> list:
-        """(line, origin) each."""
+        """(line, origin) of each line."""
         body = lines_of(self.block)
         origins = [o for _, o in body] + [s.origin for block in self.others for s in statements(block)]
         said = list(dict.fromkeys(o.statement.strip() for o in origins if o is not None and o.statement))
-        told = said if len(said) <= TOLD else [*said[:TOLD - 1], f"... and {len(said) - TOLD + 1} more"]
-        above = [(f"# {s}", None) for s in told]
+        shown = said if len(said) <= SHOWN else [*said[:SHOWN - 1], f"... and {len(said) - SHOWN + 1} more"]
+        above = [(f"# {s}", None) for s in shown]
         return [*above, ("@cuda.jit", None), (f"def {self.name}({', '.join(self.given)}):", self.origin), *body]
 
 
@@ -90,7 +91,7 @@ def lines_of(block: list) -> list:
 
 def strided(index: str, begin: Expr, stop: Expr, step: Expr, block: list,
             origin: Origin | None) -> list:
-    """The passes of a loop from a place on, in steps: `range` would find the number of its passes by a division."""
+    """A grid-stride loop, as a `while`: `range` with a step would compute its length by a division."""
     return [Let(index, begin), While(quoted("{} < {}", index, stop), [*block, Update(index, "+", step)], origin)]
 
 
@@ -118,12 +119,12 @@ def names_in_order(block: list) -> list:
 
 
 def called_in(block: list) -> set:
-    """The functions and modules that statements call, and those that they have values of."""
+    """The functions and modules that statements call, and the modules whose attributes they read."""
     parts = [e for s in statements(block) for whole in expressions(s) for e in walk(whole)]
     owners = {e.owner.id for e in parts if isinstance(e, (Attribute, Method)) and isinstance(e.owner, Name)}
     return {e.function.partition(".")[0] for e in parts if isinstance(e, Call)} | owners & MODULES
 
 
 def call(function: str, *args: Any) -> Expr:
-    """function(*args); what is given may be nodes, names, numbers."""
+    """function(*args); arguments may be expressions, names or numbers."""
     return Call(function, tuple(map(node, args)))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Statements of the host: arrays are the device's, and single numbers of them are waited for.
+"""Rewrites statements that run on the host: arrays are the device's; reading one number of them waits for the device.
 
 >>> block = [Let(name, Call("cp.dot", (Name(of), Name(of)))) for name, of in ("ax", "ba", "cb")]
 >>> freed(block, {"a", "b", "c"})[2]
@@ -43,13 +43,13 @@ BUILTIN = set(vars(builtins))
 
 
 class HostCode:
-    """Statements as the host has them; tf32: factors of products in single precision are rounded to 10 bits."""
+    """Rewrites statements for the host; tf32: factors of single-precision products are rounded to 10 bits."""
 
     def __init__(self, placement: Placement, tf32: bool = False):
         self.placement, self.tf32 = placement, tf32
 
     def statement(self, s: Statement) -> Statement:
-        """A statement without blocks, which is changed."""
+        """The host's statement for one without blocks, which may be changed in place."""
         if isinstance(s, Alloc):
             return Let(s.name, self.expression(Call(f"np.{s.how}", (Items(s.shape), *s.rest))), s.origin)
         if isinstance(s, Store):
@@ -70,16 +70,16 @@ class HostCode:
         if isinstance(e, Attribute) and e.owner in (Name("np"), Name("math")):
             return e
         if isinstance(e, Call) and e.function in ASKED:
-            return Call(f"host.{e.function}", (self.there(e.args[0]), *map(self.expression, e.args[1:])))
+            return Call(f"host.{e.function}", (self.communicated(e.args[0]), *map(self.expression, e.args[1:])))
         made = rebuilt(e, self.expression)
         if self.placement.is_entry(e):
             return quoted("{}.item()", made)
         return self.call(made) if isinstance(e, Call) else made
 
-    def there(self, e):
-        """What another device is given: a number that is on this one stays there."""
+    def communicated(self, e):
+        """An operand of a collective: a number that is held on the device is not read by the host."""
         if isinstance(e, Items):
-            return Items(tuple(map(self.there, e.items)))
+            return Items(tuple(map(self.communicated, e.items)))
         return Load(e, (ZERO,)) if isinstance(e, Name) and e.id in self.placement.held else \
             rebuilt(e, self.expression) if self.placement.is_entry(e) else self.expression(e)
 
@@ -87,7 +87,7 @@ class HostCode:
         module, *names = e.function.split(".")
         if not names:
             return e if module in BUILTIN else Call(f"host.{self.product(module)}", e.args, e.keywords)
-        if e.function == "math.ldexp":          # which takes no other
+        if e.function == "math.ldexp":          # which takes only int
             return Call(e.function, (e.args[0], quoted("int({})", e.args[1])))
         if e.function == "np.dot":
             return Call(f"host.{self.product('dot')}", e.args, e.keywords)
@@ -96,20 +96,20 @@ class HostCode:
         return e if module != "np" or of_numbers else Call(".".join(["cp", *names]), e.args, e.keywords)
 
     def product(self, name):
-        """The host's name for a function: products may be of factors that are rounded to 10 bits."""
+        """The host's name for a function; for products with tf32, a variant."""
         return f"{name}_tf32" if self.tf32 and name in ("dot", "product") else name
 
 
 def freed(block: list, arrays: set) -> list:
-    """The statements of the host with `del` of arrays that nothing below needs, where something is allocated below.
+    """The host's statements with `del` of each array after its last use, if an allocation follows.
 
-    What a name stood for goes back to the pool, unless another name stands for it, and is used again.
+    The memory goes back to the pool, unless the array has an alias, and is reused.
     """
     last: dict = {}
     allocated, certain = 0, set()
     for k, s in enumerate(block):
         last |= dict.fromkeys(arrays & (names_read([s]) | set_in([s])), k)
-        if isinstance(s, Let) and isinstance(s.value, Name):            # another name for what is there
+        if isinstance(s, Let) and isinstance(s.value, Name):            # an alias
             last.pop(s.value.id, None)
         if any(map(allocates, statements([s]))):
             allocated = k
@@ -124,7 +124,7 @@ def freed(block: list, arrays: set) -> list:
 
 
 def allocates(s: Statement) -> bool:
-    """Whether a statement makes an array, of lengths that are not written there."""
+    """Whether a statement allocates an array, other than one of constant shape."""
     e = getattr(s, "value", None)
     while isinstance(e, (Method, Attribute, Load, Op)):
         e = e.owner if isinstance(e, (Method, Attribute)) else e.array if isinstance(e, Load) else e.args[0]

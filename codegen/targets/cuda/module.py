@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A function of the loop form as a module for a device: kernels, and the function of the host that launches them.
+"""Writes a function of the loop form as a module for a device: kernels, and a host function that launches them.
 
 >>> import ast
 >>> from gradscribe.codegen.loops.trees import from_tree
@@ -133,13 +133,13 @@ from gradscribe.codegen.targets.cuda.threads import (
 )
 
 THREADS = 256                           # of a block
-WRONG = "wrong"                         # what kernels are given beside the function's names
+WRONG = "wrong"                         # the parameter in which kernels report failed checks
 
 
 class Options(NamedTuple):
-    """graph: calls of equal shapes become CUDA graphs; deterministic: all sums have one order; check_bounds: indices
-    that are data are checked; tf32: factors of products in single precision are rounded to 10 bits; bfloat16: what
-    is said to be float16 is bfloat16; single: nothing is in double precision, so that elementary functions need not be.
+    """graph: calls with equal shapes are recorded as CUDA graphs; deterministic: the order of all sums is fixed;
+    check_bounds: whether indices from data are checked; tf32: factors of single-precision products are rounded to 10
+    bits; bfloat16: float16 means bfloat16; single: nothing is in double precision, so elementary functions need not be.
     """
     graph: bool = False
     deterministic: bool = False
@@ -153,8 +153,8 @@ USUAL = Options()
 
 
 class Made(NamedTuple):
-    """text: of the module; label: of its function; origins: of each line; returned: the names of its results; held:
-    numbers on the device.
+    """text: the module's; label: its function's; origins: that of each line; returned: the names of the results; held:
+    scalars that stay on the device.
     """
     text: str
     label: str
@@ -164,19 +164,19 @@ class Made(NamedTuple):
 
 
 class Waiting(NamedTuple):
-    """What one thread has to do, or one block that puts parts together (`parts` is their name)."""
+    """Work that waits for a kernel of one thread, or of one block if it combines partial results (array `parts`)."""
     statement: Any
     reads: set
     writes: set
     name: str = ""
     op: str = ""
     parts: str = ""
-    begins: str = ""                    # '=' where the number was nothing before
+    begins: str = ""                    # '=' if the result replaces the scalar instead of being added to it
 
 
 def module_of(function: Function, options: Options = USUAL) -> Made:
-    """The module of a function, which is left as it is."""
-    without: frozenset = frozenset()    # loops that do not become kernels after all, though their passes looked alone
+    """The module of a function, which is not changed."""
+    without: frozenset = frozenset()    # loops that cannot be kernels, though their passes seemed independent
     while True:
         made = copy_of(function)
         tidy(made)
@@ -193,7 +193,7 @@ def module_of(function: Function, options: Options = USUAL) -> Made:
 
 
 def module_with(function: Function, private: Private, options: Options) -> Made:
-    """The module of a function whose threads have arrays for themselves, `private`; it is changed."""
+    """The module of a function, which is changed; private: the arrays that each thread has for itself."""
     name_appended(function)
     in_parallel(function, private.made)
     if options.deterministic:
@@ -210,7 +210,7 @@ def module_with(function: Function, private: Private, options: Options) -> Made:
 
 
 def tidy(function: Function) -> None:
-    """What lowering leaves for nobody goes: questions whose answer is known, numbers that are not read.
+    """Removes dead code of lowering: tests whose result is known, scalars that are not read.
 
     >>> from gradscribe.codegen.loops.trees import block_of
     >>> function = Function("f", ["x"], {}, block_of("n = x.shape[0]\\nm = n * 3\\nif 6 == 0:\\n    m = 2\\nreturn x"))
@@ -233,7 +233,7 @@ def tidy(function: Function) -> None:
 
 
 def is_false(e: Expr) -> bool:
-    """Whether a question about constants is answered by no."""
+    """Whether a test of constants is false."""
     if isinstance(e, Logic):
         return (any if e.op == "and" else all)(map(is_false, e.items))
     return isinstance(e, Compare) and all(isinstance(i, Const) for i in e.items) and not all(
@@ -241,14 +241,14 @@ def is_false(e: Expr) -> bool:
 
 
 def is_number(e: Expr) -> bool:
-    """Whether a value is made of numbers and lengths, so that making it does nothing else; a division may raise."""
+    """Whether a value is computed from scalars and lengths without side effects; a division may raise."""
     if isinstance(e, Op) and e.op not in ("+", "-", "*", "neg", "not", "~"):
         return False
     return isinstance(e, (Const, Name, Length, Op, Compare, Logic, Select)) and all(map(is_number, children(e)))
 
 
 def named_results(function: Function) -> None:
-    """The numbers that a function computes where it returns them get names, so that the device may keep them.
+    """Gives names to scalars that are computed in the return statement, so that they may stay on the device.
 
     >>> from gradscribe.codegen.loops.trees import block_of
     >>> function = Function("f", ["x", "n"], {"x": Type("float64", 2), "n": Type("int64", 0), "s": Type("float64", 0)},
@@ -275,7 +275,7 @@ def named_results(function: Function) -> None:
 
 
 def names_apart(function: Function, imported: set) -> dict[str, str]:
-    """Names of a function, or its own, change where its module calls something by them: {old: new}."""
+    """Renames a function and its variables where its module imports something of that name; returns {old: new}."""
     taken = all_names(function) | imported
     own = set_in(function.block) | set(function.params)
     other = {old: unused(f"{old}_", taken) for old in sorted(own & imported)}
@@ -290,7 +290,7 @@ def names_apart(function: Function, imported: set) -> dict[str, str]:
 
 
 def rename(s: Statement, names: dict) -> None:
-    """Other names in a statement itself: {old: new}."""
+    """Renames variables in a statement, but not in its blocks: {old: new}."""
     change(s, lambda e: renamed(e, names))
     for field in ("name", "index"):
         if getattr(s, field, None) in names:
@@ -298,15 +298,17 @@ def rename(s: Statement, names: dict) -> None:
 
 
 def copy_of(function: Function) -> Function:
-    """With the types of the names that are left."""
+    """A copy of a function, with the types of the names that occur in it."""
     left = all_names(function)
     return Function(function.name, function.params, {n: t for n, t in function.types.items() if n in left},
                     list(map(copied, function.block)), function.filled)
 
 
 class Writer:
-    """private: what threads have for themselves; brief: numbers of which one thread's work is the beginning and the
-    end, as an earlier writer has found.  Raises NotPrivate where something else wants what threads have.
+    """Writes the module of a function.
+
+    private: arrays that each thread has for itself; brief: scalars that live only in one kernel of one thread, found by
+    an earlier writer.  Raises NotPrivate if a private array is used elsewhere.
     """
 
     def __init__(self, function: Function, private: Private, brief: frozenset, options: Options):
@@ -315,15 +317,15 @@ class Writer:
         self.placement = Placement(function, self.private, brief)
         self.held, self.order = self.placement.held, self.placement.order
         self.on_host = HostCode(self.placement, options.tf32)
-        self.parts: list = []           # [the statements of one thread's work]
+        self.parts: list = []           # the Waiting of each kernel of one thread
         self.kernels: list = []
-        self.known: dict = {}           # {the shape of a kernel: the kernel}
+        self.known: dict = {}           # {shape(kernel): kernel}
         self.waiting: list = []
         self.used: set = set()
         self.names = all_names(function)
         self.places = False
         self.returned: list = []
-        self.moves: list = []           # what is said of the kernels' bytes
+        self.moves: list = []           # comments with the kernels' memory traffic
         self.body = self.block(function.block)
 
     def module(self) -> Made:
@@ -357,11 +359,11 @@ class Writer:
                     self.held)
 
     def dtype(self, name):
-        """np.float64 of a number that stays on the device."""
+        """The dtype of a scalar as an expression, np.float64."""
         return node(np.dtype(self.types[name].dtype))
 
     def in_short(self, block, rounded):
-        """Statements with bfloat16 in the place of float16; rounded: the function that makes such a number."""
+        """Statements with bfloat16 in place of float16; rounded: the function that rounds to it."""
         def new(e):
             if e == HALF:
                 return Name("bfloat16")
@@ -372,7 +374,7 @@ class Writer:
         return block
 
     def brief(self) -> frozenset:
-        """Numbers that stay on the device, and that one part of one thread's work sets and reads alone."""
+        """The scalars held on the device that only a single kernel of one thread sets and reads."""
         places: dict = {}
         for k, part in enumerate(self.parts):
             sums, own = {w.name for w in part if w.op}, [w.statement for w in part if not w.op]
@@ -395,7 +397,7 @@ class Writer:
     # the host
 
     def block(self, block) -> list:
-        """What the host does for a block."""
+        """The host's statements for a block."""
         out: list = []
         for s in block:
             if any(s is made for made in self.private.values()):
@@ -404,14 +406,14 @@ class Writer:
             if kind == "kernel":
                 self.kernel(s, out)
             elif kind == "serial":
-                self.waiting.append(self.what(s))
+                self.waiting.append(self.as_waiting(s))
             else:
                 self.host(s, out)
         self.flush(out)
         return out
 
-    def what(self, s):
-        """A statement that waits for a thread."""
+    def as_waiting(self, s):
+        """A statement as Waiting, with what it reads and writes."""
         return Waiting(s, set(names_in_order([s])) | Flow([s]).read, set_in([s]) | arrays_set([s]))
 
     def host(self, s, out):
@@ -429,7 +431,7 @@ class Writer:
             return
         for n in sorted((names_of(s) | {*set_by(s)}) & self.private.keys()):
             raise NotPrivate(n)
-        self.before(self.what(s), out)
+        self.flush_before(self.as_waiting(s), out)
         if isinstance(s, Return):
             self.flush(out)
             if self.places:
@@ -456,8 +458,8 @@ class Writer:
 
     # threads
 
-    def before(self, what, out):
-        """One thread's work is done before a statement that needs it, or that it must not see."""
+    def flush_before(self, what, out):
+        """Launches the waiting work before a statement that conflicts with it."""
         if any(self.clash(w, what) for w in self.waiting):
             self.flush(out)
 
@@ -470,7 +472,7 @@ class Writer:
         return a == b or bool(ranks[0] and ranks[1]) and not self.order.apart(a, b)
 
     def flush(self, out):
-        """One thread does what waits."""
+        """Launches a kernel of one thread, or one block, for the waiting work."""
         waiting, self.waiting = begun(self.waiting), []
         if not waiting:
             return
@@ -499,7 +501,7 @@ class Writer:
         self.launch(given, device, block, origin, call("one_block", THREADS if sums else 1), out)
 
     def launch(self, given, device, block, origin, grid, out):
-        """A kernel, and the host's statement that launches it."""
+        """Makes a kernel, or finds an equal one, and adds the host's statement that launches it; returns its name."""
         if device.places:
             self.places, given = True, {**given, WRONG: None}
         block = self.rounded_before(given, block)
@@ -514,12 +516,12 @@ class Writer:
         return kernel.name
 
     def shape(self, block, given):
-        """What two kernels have in common that are equal but for names: statements, types, the order of parameters."""
+        """A key that is equal for kernels that are equal up to names: statements, types, the order of parameters."""
         key, names = shape_of(block)
         return key, tuple([(n if n in MODULES else self.types.get(n), n in given and [*given].index(n)) for n in names])
 
     def check(self, block, given):
-        """Raises WrongForm, a fault of the compiler, for names that statements read and nothing gives them."""
+        """Raises WrongForm, an internal error, if statements read names that are neither set nor given."""
         missing = names_read(block) - set_in(block) - {*given} - MODULES - {WRONG, "bfloat16"}
         if missing:
             raise WrongForm(f"{self.function.name} reads {', '.join(sorted(missing))}, which nothing sets there")
@@ -532,7 +534,7 @@ class Writer:
             name not in local or bool(self.placement.rank(name)))
 
     def own(self, block):
-        """What makes the arrays that a thread has for itself; a whole loop in which passes have one must be there."""
+        """The allocations of a thread's private arrays; raises NotPrivate unless their loops are inside the block."""
         inside = set(statements(block))
         for n in (names_read(block) | arrays_set(block)) & self.private.keys():
             if inside.isdisjoint(self.private_loops[n]):
@@ -545,10 +547,10 @@ class Writer:
         nest = self.placement.nest(loop)
         numbers = {n: op for n, op in nest.free.numbers.items() if op not in ("True", "False")}
         local = {n for n in set_in([loop]) - nest.free.numbers.keys() if not self.placement.rank(n)}
-        what, started = self.what(loop), {n for n, op in numbers.items() if op not in "+*"}
+        what, started = self.as_waiting(loop), {n for n, op in numbers.items() if op not in "+*"}
         what = what._replace(reads=(what.reads - local - numbers.keys()) | started,
                              writes=what.writes - local - numbers.keys())
-        self.before(what, out)
+        self.flush_before(what, out)
         device = self.code(self.held - local - numbers.keys(), nest.free.atomic)
         columns = Columns(nest, loop, self.placement, self.fresh)
         if columns.inner is not None:
@@ -581,7 +583,7 @@ class Writer:
         self.waiting += parts
 
     def given_to(self, loop, nest: Nest, numbers, local, what):
-        """{what a kernel is given: None}, in its order: what it reads, what it writes."""
+        """{parameter of a kernel: None}, in order: first those that it only reads, then those that it writes."""
         read = names_in_order([loop])
         held = [n for e in stops(nest) for n in sorted(names_in(e)) if n in self.held]
         order = [*(n for n in [*read, *held] if n not in what.writes), *(n for n in read if n in what.writes),
@@ -589,8 +591,8 @@ class Writer:
         return dict.fromkeys(n for n in order if n not in numbers and self.is_given(n, local))
 
     def rounded_before(self, given, block):
-        """A kernel's statements, and in `given` the values, where numbers in double precision that threads take in
-        single alone are rounded before they are given.
+        """A kernel's statements, in which double-precision scalars that are only used in single precision are rounded
+        by the host; their values are put into `given`.
         """
         for n in [n for n, value in given.items() if value is None and self.types.get(n) == DOUBLE
                   and n not in self.held]:
@@ -603,7 +605,7 @@ class Writer:
         return block
 
     def say_bytes(self, loop, name):
-        """The host's note says how many bytes the kernel of a loop moves at least."""
+        """Adds the comment with the least number of bytes that the kernel of a loop moves."""
         types = {n: t for n, t in self.types.items() if n not in self.private}
         moved = bytes_moved([loop], types)
         if moved != ZERO:
@@ -611,14 +613,14 @@ class Writer:
             self.moves += [line] if line not in self.moves else []
 
     def columns_of(self, loop, columns, what, device, out):
-        """The two kernels of a nest that has sums into columns."""
+        """Launches the two kernels of a nest with column sums."""
         count, length = map(self.on_host.expression, (columns.count(), columns.length()))
         for s in columns.sums:
             shape = Items((call("column_blocks", count, length), count))
             out.append(Let(s.parts, call("cp.empty", shape, node(np.dtype(s.dtype))), loop.origin))
         made = [s.parts for s in columns.sums]
         for grid, block in ((call("column_grid", count, length), columns.rows(device, self.names)),
-                            (call("grid", count), columns.together(device, self.names))):
+                            (call("grid", count), columns.sum_of_parts(device, self.names))):
             names = [n for n in names_in_order(block) if n in made or self.is_given(n, set_in(block))]
             last = {*made, *what.writes}
             given = dict.fromkeys([n for n in names if n not in last] + [n for n in names if n in last])
@@ -634,7 +636,7 @@ HALF = Attribute(Name("np"), "float16")
 
 
 def begun(waiting):
-    """What waits, without the zeros that sums begin with."""
+    """The waiting work without the initial zeros of sums."""
     out: list = []
     for w in waiting:
         if w.op == "+":
@@ -647,12 +649,12 @@ def begun(waiting):
 
 
 def arrays_set(block: list) -> set:
-    """Arrays of which entries are set."""
+    """The arrays whose entries statements set."""
     return {e.array.id for s in statements(block) for e in stored_by(s) if isinstance(e.array, Name)}
 
 
 def around(e, inner):
-    """The expressions that another one is a part of."""
+    """The parts of an expression that have `inner` as a direct part."""
     for part in children(e):
         if part == inner:
             yield e
@@ -660,10 +662,10 @@ def around(e, inner):
 
 
 def replaced(e, old, new):
-    """An expression with another in the place of each that is equal to one."""
+    """An expression in which each part that equals `old` is replaced."""
     return new if e == old else rebuilt(e, lambda part: replaced(part, old, new))
 
 
 def number_of(value):
-    """What is rounded to half precision, where a value is."""
+    """The expression inside a rounding to half precision; any other value unchanged."""
     return value.args[0] if isinstance(value, Call) and value.function == "np.float16" else value

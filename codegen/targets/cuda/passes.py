@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Loops are joined where the passes of what they become may still be taken by threads.
+"""The passes over a function's loops for a device: loops are fused if their passes stay independent.
 
-What makes one processor fast (rows in one pass, lanes, memory used again) is left out: threads are many, memory is
-what they wait for.
+Passes that only make one processor fast (rows in one pass, SIMD lanes, reuse of memory) are left out: a device has many
+threads, which wait for memory.
 
 >>> import ast
 >>> from gradscribe.codegen.loops.pipeline import optimised
@@ -58,13 +58,13 @@ from gradscribe.codegen.loops.versions import named_apart
 from gradscribe.codegen.loops.view_elimination import eliminate_views, fill_in_place
 from gradscribe.codegen.targets.cuda.placement import is_short
 
-# picoseconds of an H200 for an entry in single precision: 4.8e12 bytes a second, 31e12 instructions of a lane, of which
-# a division and a root are ten; NVIDIA H200 data sheet, CUDA C++ Programming Guide (throughput of instructions)
+# picoseconds of an H200 for an entry in single precision: 4.8e12 bytes and 31e12 instructions of a lane a second; a
+# division or a root is ten instructions; NVIDIA H200 data sheet, CUDA C++ Programming Guide (instruction throughput)
 DEVICE = Machine(operation=0.032, division=0.32, root=0.32, load=0.83, store=0.83, call=5.0, hides=True)
 
 
 def for_threads(function: Function) -> None:
-    """The passes over a function's loops for a device.  Changes it in place."""
+    """Runs the passes over a function's loops for a device, in place."""
     named_apart(function)
     propagate_copies(function)
     eliminate_views(function)
@@ -90,7 +90,7 @@ def for_threads(function: Function) -> None:
 
 
 def upward_where_added(function):
-    """Loops that count down count up also where several passes add to one entry."""
+    """Reverses loops that count down to count up, also if several passes add to one entry."""
     for loop in list(statements(function.block)):
         if isinstance(loop, For) and counts_down(loop):
             before, loop.range = loop.range, (loop.count,)
@@ -99,15 +99,15 @@ def upward_where_added(function):
 
 
 def free_loops(function):
-    """The Order of a function, and {loop: how its passes are put together} of those that may be taken in any order."""
+    """(Order of a function, {loop: how its passes are combined} of loops whose passes may run in any order)."""
     order = Order(function)
     found = ((s, order.free(s)) for s in statements(function.block) if is_counted(s))
     return order, {loop: free for loop, free in found if free is not None}
 
 
 def as_wide(first: For, second: For) -> bool:
-    """Whether as many passes may be taken at once after two loops have become one: all but those of one loop in it,
-    which the threads of a block share (rows.py).
+    """Whether as many passes may run in parallel after two loops are fused; the passes of one inner loop do not count,
+    since the threads of a block share them (rows.py).
     """
     ranges = [[loop.range for loop in wide_loops(s, s is first)] for s in (first, second)]
     common = next((k for k, (a, b) in enumerate(zip(*ranges)) if a != b), min(map(len, ranges)))
@@ -115,8 +115,8 @@ def as_wide(first: For, second: For) -> bool:
 
 
 def wide_loops(loop: For, last: bool) -> list:
-    """A loop, and those in it with which others are joined next, without those in which one thread does all; last: the
-    last ones of their blocks, else the first.
+    """A loop and the loops inside that would be fused next, without short ones, which one thread runs; last: whether
+    these are the last statements of their blocks, else the first.
     """
     found = [loop]
     while is_counted(s := found[-1].block[-1 if last else 0]) and not is_short(s):
@@ -125,6 +125,8 @@ def wide_loops(loop: For, last: bool) -> list:
 
 
 class Joined(Fusion):
+    """Loop fusion that keeps passes independent."""
+
     def __init__(self, function):
         super().__init__(function)
         self.order, self.free = free_loops(function)
@@ -133,14 +135,14 @@ class Joined(Fusion):
         return True, False, False
 
     def may_shrink(self, made, uses, axes, loops):
-        """What one thread makes for another pass stays whole: passes would want each other's rows."""
+        """An array that independent passes make is contracted to a scalar or stays whole: passes run in any order."""
         return len(axes) == len(made.shape) or not any(self.free.get(loop) for loop in loops)
 
     def crowded(self, *bodies, hoped=frozenset()):
         return False
 
     def may_join(self, first, second):
-        """Both have their passes taken in any order, and so has what they become; or neither has."""
+        """Whether both loops and their fusion have passes that may run in any order, or neither of the loops has."""
         free = self.free.get(first), self.free.get(second)
         if (free[0] is None) != (free[1] is None) or not super().may_join(first, second):
             return False

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where each statement of a function runs: as a kernel, on the host, or as one thread's work.
+"""Decides where each statement of a function runs: as a kernel, on the host, or in a kernel of one thread.
 
-- A loop whose passes may come in any order is a kernel (Nest).
-- Lines that make arrays, look at lengths, or call libraries are the host's; so are loops and branches around kernels.
-- Numbers that hang on entries stay on the device, as arrays of one entry (`held`), and what computes them is done by
-  one thread: the host waits for none of it.
+- A loop whose passes may run in any order is a kernel (Nest).
+- The host makes arrays, reads lengths and calls libraries, and runs the loops and branches around kernels.
+- Scalars that depend on entries stay on the device, as arrays of one entry (`held`), and one thread computes them
+  ("serial"), so that the host does not wait for them.
 
 >>> import ast
 >>> from gradscribe.codegen.loops.trees import from_tree
@@ -65,21 +65,20 @@ from gradscribe.codegen.loops.form import (
 )
 from gradscribe.codegen.loops.lists import is_range, list_call
 
-FEW = 32                                # passes that one thread takes rather than a kernel
+FEW = 32                                # passes up to which one thread runs a loop
 
 
 class Nest(NamedTuple):
-    """loops: those whose passes threads take, outermost first; body: of one pass; free: how passes are put together."""
+    """loops: those whose passes are run by threads, outermost first; body: of one pass; free: how passes combine."""
     loops: list
     body: list
     free: Free
 
 
 class Placement:
-    """private: arrays that threads have for themselves; brief: numbers of which one thread's work is the beginning and
-    the end.
+    """private: arrays that each thread has for itself; brief: scalars that live only in one kernel of one thread.
 
-    Attributes: order; held: numbers that stay on the device.
+    Attributes: order; held: scalars that stay on the device.
     """
 
     def __init__(self, function: Function, private=(), brief: frozenset = frozenset()):
@@ -101,7 +100,7 @@ class Placement:
     # kinds of statements
 
     def of(self, s: Statement) -> str:
-        """'kernel', 'host' or 'serial'."""
+        """Where a statement runs: 'kernel', 'host' or 'serial'."""
         if isinstance(s, For) and self.nest(s) is not None and not is_short(s):
             return "kernel"
         if isinstance(s, (For, While)):
@@ -116,38 +115,36 @@ class Placement:
                 s, Unpack) and not is_row_of_names(s) or isinstance(s, Let) and (
                 self.calls_library(s.value) or list_call(s.value)):
             return "host"
-        return "serial" if not self.there.isdisjoint(numbers) or self.on_device(s.value) else "host"
+        return "serial" if not self.device_scalars.isdisjoint(numbers) or self.on_device(s.value) else "host"
 
     @property
-    def there(self):
-        """Numbers of which a thread has the value."""
+    def device_scalars(self):
+        """Scalars whose value is on the device."""
         return self.held | self.brief
 
     def rank(self, name: str) -> int | None:
         return self.types.get(name, UNKNOWN).rank
 
     def is_entry(self, e: Expr) -> bool:
-        """One entry of an array that has a name."""
+        """Whether an expression is one entry of a named array."""
         return isinstance(e, Load) and isinstance(e.array, Name) and bool(self.rank(e.array.id)) and arrays.is_entry(
             e, cast(int, self.rank(e.array.id)))
 
     def on_device(self, e: Expr) -> bool:
-        """Whether a value hangs on entries, or on numbers that do."""
-        return not self.there.isdisjoint(names_in(e)) or any(map(self.is_entry, walk(e)))
+        """Whether a value depends on entries, or on scalars that do."""
+        return not self.device_scalars.isdisjoint(names_in(e)) or any(map(self.is_entry, walk(e)))
 
     def calls_library(self, e: Expr) -> bool:
-        """Whether a value is made of arrays as wholes."""
+        """Whether a value contains a call that takes whole arrays."""
         return any(map(self.takes_whole, walk(e)))
 
     def takes_whole(self, e):
-        """Whether a call is given arrays, by which threads do not do their work; or asks other devices, for a number
-        too.
-        """
+        """Whether a call takes whole arrays, which threads cannot call, or communicates with other devices."""
         return asks_others(e) or isinstance(e, (Call, Method)) and any(map(self.is_whole, e.args)) and not (
             isinstance(e, Call) and "." not in e.function and is_of_numbers(e.function))
 
     def is_whole(self, e: Expr) -> bool:
-        """An array, or several, not an entry of one."""
+        """Whether an expression is an array or several, not an entry."""
         while isinstance(e, Attribute) and e.name in ("T", "real", "imag"):
             e = e.owner
         return isinstance(e, Name) and (bool(self.rank(e.id)) or e.id in self.lists) or isinstance(
@@ -155,10 +152,11 @@ class Placement:
             e, Items) and any(map(self.is_whole, e.items))
 
     def sets_entries(self, s):
-        return any(isinstance(i, (Store, Update)) or not self.there.isdisjoint(set_by(i)) for i in statements([s]))
+        return any(isinstance(i, (Store, Update)) or not self.device_scalars.isdisjoint(set_by(i))
+                   for i in statements([s]))
 
     def is_wide(self, s):
-        """Whether there is something in a statement that one thread cannot do, or should not."""
+        """Whether a statement contains something that one thread cannot or should not run."""
         return leaves([s]) or any(self.is_for_host(i, i is s) for i in statements([s]))
 
     def is_for_host(self, s, outermost):
@@ -176,9 +174,9 @@ class Placement:
     # kernels
 
     def nest(self, loop: For) -> Nest | None:
-        """The Nest of a loop, or None where its passes have an order."""
+        """The Nest of a loop, or None if its passes must run in order."""
         if loop not in self.nests:
-            renames = any(self.rank(n) != 0 for n in set_in([loop]))        # arrays get other names, or lists grow
+            renames = any(self.rank(n) != 0 for n in set_in([loop]))        # arrays are renamed, or lists grow
             self.nests[loop] = self.found_nest(loop) if is_range(loop) and not renames else None
         return self.nests[loop]
 
@@ -194,10 +192,10 @@ class Placement:
         return None
 
     def set_of_passes(self, loops, whole):
-        """Of a perfect nest's loops, those whose passes threads may take; the others go on in each thread.
+        """The Nest of those of a perfect nest's loops whose passes threads may run; each thread runs the other loops.
 
-        Sums into entries that several passes reach are left to one thread each, in their order (columns.py has others
-        help), but what is added to places that are looked up is added at once.
+        A sum into an entry that several passes reach is left to one thread, in order (but see columns.py); additions at
+        indices that are data are atomic.
         """
         body = loops[-1].block
         found = [self.order.free(nested([n, *(m for m in loops if m is not n)], body), whole) for n in loops]
@@ -213,10 +211,12 @@ class Placement:
         return Nest(list(taken), [nested(rest, body)] if rest else body,
                     Free(first.numbers, set().union(*(f.atomic for f in taken.values()))))
 
-    # numbers that stay
+    # scalars that stay on the device
 
     def more_held(self):
-        """Whether a number was found that some statement of the device sets and another reads."""
+        """Adds scalars that one statement on the device sets and another reads to `held`; returns whether there were
+        any.
+        """
         before = len(self.held), len(self.held_lists)
         found: list = []
         self.units(self.function.block, found)
@@ -235,8 +235,8 @@ class Placement:
         return (len(self.held), len(self.held_lists)) > before
 
     def units(self, block, found):
-        """Adds (kind, numbers set, numbers read before they are set there) of each statement, of the host's inner ones
-        as well.
+        """Appends (kind, scalars set, scalars read before they are set there) of each statement, and of the statements
+        inside those of the host.
         """
         for s in block:
             kind = self.of(s)
@@ -252,17 +252,17 @@ class Placement:
                 sets, reads = set_in([s]) - self.counters, Flow([s]).read
             if kind == "host" and isinstance(s, (Let, Unpack)) and (self.calls_library(s.value) or list_call(
                     s.value) == "pop" and s.value.owner.id in self.held_lists):
-                kind = "library"            # which leaves a number on the device
+                kind = "library"            # whose result stays on the device
             found.append((kind, sets & self.numbers, reads & self.numbers))
 
 
 def is_row_of_names(s: Unpack) -> bool:
-    """a, b = c, d: of names."""
+    """Whether a statement is a, b = c, d with names as targets."""
     return isinstance(s.value, Items) and all(isinstance(t, Name) for t in s.targets.items)
 
 
 def is_short(loop: For) -> bool:
-    """Whether the passes of a loop and those in it are few for certain."""
+    """Whether a loop, with the loops in it, certainly has only a few passes."""
     every = list(statements([loop]))
     ranges = [s.range for s in every if isinstance(s, For)]
     return not any(isinstance(s, While) for s in every) and all(
@@ -270,7 +270,7 @@ def is_short(loop: For) -> bool:
 
 
 def scatters(rest: list, body: list, added: set) -> bool:
-    """Whether entries of arrays are added to whose places hang on passes that are not the thread's."""
+    """Whether a body adds to entries whose indices depend on loops that each thread runs itself."""
     inner = {n.index for n in rest} | set_in(body)
     return bool(rest) and any(isinstance(s, Store) and s.op is not None and cast(
         Name, s.entry.array).id in added and not
@@ -278,7 +278,7 @@ def scatters(rest: list, body: list, added: set) -> bool:
 
 
 def lists_alike(function: Function) -> list:
-    """Sets of lists that may be one: those that lists hold, and what is taken from these."""
+    """Sets of lists that may be aliases: lists inside one list, and lists taken from it."""
     put = [(call.owner.id, call.args[0].id) for s in statements(function.block) if isinstance(s, Do) and
            list_call(call := cast(Any, s.value)) == "append" and isinstance(call.args[0], Name)]
     put += [(call.owner.id, s.name) for s in statements(function.block) if isinstance(s, Let) and list_call(
@@ -296,7 +296,7 @@ def lists_alike(function: Function) -> list:
 
 
 def nested(loops: list, body: list) -> For:
-    """Loops put into each other around a body; they are copies."""
+    """A nest of copies of loops around a body."""
     for n in reversed(loops):
         body = [For(n.index, n.range, list(body), n.kind, n.origin, n.line)]
     return body[0]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Kernels' text: lines under the user's statements that they are made of.
+"""Prints the lines of kernels, with the user's statements as comments above the lines of their backward sweep.
 
 >>> from gradscribe.codegen.loops.trees import block_of
 >>> print("\\n".join(lines(block_of('''if i < n:
@@ -26,15 +26,13 @@ from gradscribe.codegen.loops.trees import to_statements
 
 def lines(block: list, level: int = 1, heading: Origin | None = None,
           around: Origin | None = None) -> list[str]:
-    """The lines of a block; heading: the user's statement that the line before it was made of; around: that of the
-    loop or the branch that holds the block.
-
-    Lines of the backward sweep stand under the user's statement, those that are the user's own under none.
+    """The lines of a block; heading: the statement in the last comment above; around: the origin of the loop or branch
+    that holds the block.
     """
     out, compound = [], [s.origin for s in block if type(s) in BLOCKS]
     for s in block:
         if s.origin is None or s.origin is around or type(s) not in BLOCKS and any(s.origin is o for o in compound):
-            pass                        # it is a part of another
+            pass                        # part of another statement
         elif is_backward(s) and all(is_backward(i) and i.origin.same_statement(s.origin) for i in statements([s])):
             if heading is None or not heading.same_statement(s.origin):
                 heading = s.origin
@@ -58,7 +56,7 @@ def is_backward(s):
 
 
 def head_of(s):
-    """The lines of a statement without those in it."""
+    """The lines of a statement without its blocks."""
     (made,) = to_statements([s if type(s) not in BLOCKS else emptied(s)])
     text = ast.unparse(ast.fix_missing_locations(made)).splitlines()
     return text[:1] if type(s) in BLOCKS else text

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A kernel of rows: one block takes a pass of one loop or of several, its threads the passes of the loops inside.
+"""Kernels by rows: each block runs a pass of the outer loops, and its threads run the passes of the loops inside.
 
-A row is read where it lies, and stays near for the loops that read it again.  What is between the loops, each thread
-computes for itself; a sum goes over the threads of the block, and each of them has it.  A sum over all rows is each
-thread's own until the end, when the block's goes to its place among the parts.
+A row is read once from memory and stays in the cache for loops that read it again.  Each thread computes the statements
+between the loops itself.  A sum over a row is reduced over the block's threads, and each of them gets the result.  A
+sum over all rows is kept by each thread until the end, when the block stores its total among the parts.
 """
 from typing import Any
 
@@ -44,18 +44,18 @@ SIZES = ("float64", "float32", "int64", "int32")
 
 
 class Rows:
-    """Attribute inner: {loop of a pass: its numbers}; None where a pass has others."""
+    """Attribute inner: {inner loop: its scalar sums and extremes}, or None if the nest cannot run by rows."""
 
     def __init__(self, nest: Nest, placement: Placement):
         self.nest, self.placement, self.types = nest, placement, placement.types
         self.inner: Any = None if nest.free.atomic or not self.has_form(nest.free.numbers) else self.found()
 
     def has_form(self, numbers):
-        """Whether a block has a function that puts numbers together."""
+        """Whether there are block reductions for these operations and dtypes."""
         return set(numbers.values()) <= OF_BLOCKS.keys() and all(self.types[n].dtype in SIZES for n in numbers)
 
     def found(self):
-        """{loop: its numbers} of a pass whose loops all have passes in any order."""
+        """{inner loop: its reductions} if all inner loops have passes that may run in any order; else None."""
         inner, places = {}, {n.index for n in self.nest.loops}
         for k, s in enumerate(self.nest.body):
             if isinstance(s, For):
@@ -64,7 +64,7 @@ class Rows:
                         not self.has_form(free.numbers):
                     return None
                 inner[s] = {n: op for n, op in free.numbers.items() if n not in self.nest.free.numbers}
-            elif isinstance(s, Store) and s.op is None:     # all threads do it: none may have to read it before
+            elif isinstance(s, Store) and s.op is None:     # all threads do it: none may read the array before
                 if s.entry.array.id in arrays_read(self.nest.body[:k + 1]):
                     return None
             elif not self.is_part(s) and not isinstance(s, Let):
@@ -84,13 +84,13 @@ class Rows:
         return next(iter(self.inner)).range[0]
 
     def block(self, device: ThreadCode, taken: set) -> list:
-        """The kernel's statements; device: has statements as threads run them; taken: names of others."""
+        """The kernel's statements; device: rewrites statements for threads; taken: names in use."""
         loops = self.nest.loops
         out: list = []
-        read: set = set()               # since the threads of the block have waited for each other
+        read: set = set()               # arrays read since the last barrier
         for s in self.nest.body:
             if s in self.inner and Effects(s.block).writes.keys() & read:
-                out.append(together())
+                out.append(barrier())
                 read = set()
             read |= arrays_read([s])
             if self.is_part(s):
@@ -100,7 +100,7 @@ class Rows:
             else:
                 out += device.block([s])
                 if isinstance(s, Store):
-                    out.append(together())
+                    out.append(barrier())
         at = loops[0].index
         if len(loops) > 1:
             at = free_name("place", taken)
@@ -109,7 +109,7 @@ class Rows:
                        loops[0].origin)
 
     def by_threads(self, loop, device):
-        """A loop of a pass, by the threads of the block."""
+        """An inner loop, whose passes the threads of the block share."""
         out, after = [], []
         for name, op in self.inner[loop].items():
             of_block = self.of_block(name, op)
@@ -121,34 +121,34 @@ class Rows:
         out += strided(loop.index, quoted("cuda.threadIdx.x"), device.expression(loop.range[0]),
                        quoted("cuda.blockDim.x"), device.block(loop.block), loop.origin)
         effects = Effects(loop.block)
-        return [*out, *after, *([together()] if effects.writes or not effects.known else [])]
+        return [*out, *after, *([barrier()] if effects.writes or not effects.known else [])]
 
     def of_block(self, name, op):
-        """What the threads of a block have of a number, put together."""
+        """The reduction of a scalar over the threads of a block."""
         return call(f"row_{OF_BLOCKS[op]}_{self.types[name].dtype}", name)
 
     def is_part(self, s):
-        """Whether a statement of a pass puts something to a number of all rows."""
+        """Whether a statement adds to a reduction over all rows."""
         return isinstance(s, (Let, Update)) and s.name in self.nest.free.numbers
 
     def parts(self, name: str, op: str, part: str) -> list:
-        """The statements that put what a block has of a number among the parts."""
+        """The statements that store a block's part of a reduction over all rows."""
         return [Let(name, self.of_block(name, op)),
                 If(quoted("cuda.threadIdx.x == 0"), [statement("{}[cuda.blockIdx.x] = {}", part, name)], [])]
 
     def begins_with_zero(self, name, loop):
-        """Whether a sum is set to zero above its loop, and not touched since."""
+        """Whether the last statement above a loop that uses its sum sets it to zero."""
         above = self.nest.body[:self.nest.body.index(loop)]
         touched = [s for s in above if name in names_read([s]) | set_in([s])]
         return bool(touched) and is_zero(touched[-1], name)
 
 
-def together() -> Do:
-    """The threads of a block wait for each other."""
+def barrier() -> Do:
+    """A barrier for the threads of a block."""
     return Do(quoted("cuda.syncthreads()"))
 
 
 def arrays_read(block: list) -> set:
-    """Arrays of which statements read entries."""
+    """The arrays whose entries statements read."""
     return {e.array.id for s in statements(block) for whole in read_by(s) for e in walk(whole)
             if isinstance(e, Load) and isinstance(e.array, Name)}

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Running sums and places of extremes, which a loop finds one pass after another, by all threads.
+"""Parallelises loops that find running sums, or the position of an extreme, one pass after the other.
 
-A loop that carries a sum from pass to pass, and does with it what has to do with its own entries only, is three: terms,
-their running sums by a library, what is done with them.  The place of the largest is the first at which the largest
-stands, which are two loops whose passes have no order.
+A loop that carries a sum, and uses it only with the entries of the same pass, becomes three steps: the terms, their
+running sums by a library, and the uses.  The position of the maximum is the first index at which the maximum is found:
+two loops whose passes may run in any order.
 
 Source: G. Blelloch, Prefix sums and their applications, 1990.
 
@@ -98,11 +98,13 @@ WHOLE = {"int64", "int32"}
 
 
 def in_parallel(function: Function, private: Iterable[str] = ()) -> None:
-    """Changes a function in place; private: what threads have for themselves."""
+    """Rewrites a function in place; private: arrays that each thread has for itself."""
     Scans(function, private).block(function.block)
 
 
 class Scans:
+    """The rewriting of one function."""
+
     def __init__(self, function, private):
         self.function, self.types, self.placement = function, function.types, Placement(function, private)
         self.taken = all_names(function)
@@ -125,7 +127,7 @@ class Scans:
             at += 1
 
     def new(self, stem, like):
-        """A new name; like: its type, or a number that has it."""
+        """A new name; like: its type, or a name with that type."""
         name = self.fresh(stem)
         self.types[name] = self.types[like] if isinstance(like, str) else like
         return name
@@ -135,10 +137,10 @@ class Scans:
         name = self.new(stem, Type(dtype, 1))
         return name, of_line(origin, statement("{} = np.empty(({},), {})", name, count, node(np.dtype(dtype))))[0]
 
-    # places of extremes
+    # positions of extremes
 
     def extreme(self, loop, before):
-        """What stands for a loop that finds where the largest is, or the smallest; None where it does not."""
+        """The statements that replace a loop that finds the position of the largest or smallest; None for others."""
         if not is_range(loop) or len(loop.block) != 2 or len(before) < 2:
             return None
         first, then = loop.block
@@ -173,7 +175,7 @@ class Scans:
     # running sums
 
     def running(self, loop, block, at):
-        """What stands for a loop that carries a sum; None where it does more."""
+        """The statements that replace a loop that carries a sum; None if it does more."""
         given, before, down = loop.range, set(self.taken), counts_down(loop)
         if down:
             loop.range = (loop.count,)
@@ -190,7 +192,7 @@ class Scans:
         return None
 
     def written_out(self, loop, down):
-        """Of a loop whose entries are the sums themselves."""
+        """The statements for a loop that only stores running sums, each from the entry before."""
         index, count, found = Name(loop.index), loop.range[0], []
         for s in loop.block:
             if down or not isinstance(s, Store) or s.op is not None or not isinstance(s.value, Select) or \
@@ -214,9 +216,9 @@ class Scans:
         return out
 
     def carried(self, loop, down, before):
-        """Of a loop in which a number is added to, and read above or below that.
+        """The statements for a loop in which a scalar is added to, and read before or after that.
 
-        Products stay in their order: in another, what has come to be 0 could meet what is infinite.
+        Products are left in order: in another, a partial product of 0 could meet an infinite one.
         """
         index, body = Name(loop.index), Effects(loop.block, asks=SHOWN)
         names = [n for n in sorted(body.sets & body.names - (indices_in(loop) - {loop.index}))
@@ -230,7 +232,7 @@ class Scans:
         if len(sets) != 1 or rank != 0 or dtype not in RANKS.keys() | WHOLE:
             return None
         above, update, last = loop.block[:sets[0]], loop.block[sets[0]], loop.block[sets[0] + 1:]
-        first, early, lost = [], [], {name}         # early: what wants the sum without this pass's term
+        first, early, lost = [], [], {name}         # early: statements that use the sum without this pass's term
         for s in above:
             (early if lost & used(s) else first).append(s)
             lost |= set_in([s]) if lost & used(s) else set()
@@ -270,7 +272,7 @@ class Scans:
         return [*head, allocation, at_first, *middle, at_last, *self.after(loop, name, sums, down)]
 
     def after(self, loop, name, sums, down):
-        """What gives the number its value after the loop, where something else in the function reads it."""
+        """The statement that sets the scalar after the loop, if something else in the function reads it."""
         inside = set(statements([loop]))
         if not any(name in names_of(s) for s in statements(self.function.block) if s not in inside):
             return []
@@ -282,7 +284,7 @@ class Scans:
 
 
 def of_line(origin: Origin | None, *made: Statement) -> list:
-    """Statements, and those in them, as of the user's line."""
+    """Statements with an origin, which is set in all statements inside them too."""
     for s in statements(list(made)):
         s.origin = origin
     return list(made)
@@ -294,14 +296,14 @@ def used(s: Statement) -> set:
 
 
 def with_value(s: Statement, name: str, value: Expr) -> Statement:
-    """A statement, which is changed, with a value in the place of a number."""
+    """Replaces a scalar by a value in a statement, in place; returns it."""
     for i in statements([s]):
         change(i, lambda e: renamed(e, {name: value}))
     return s
 
 
 def update_of(s: Statement, name: str) -> tuple:
-    """The sign and the value of what a number gets in a statement; (None, None) where it gets something else."""
+    """("+", term) of a statement that adds a term to a scalar; (None, None) for any other."""
     if isinstance(s, Update):
         op, side = s.op, s.value
     elif isinstance(s, Let) and is_pair(s.value, "+", "-", "*"):
@@ -319,8 +321,8 @@ def update_of(s: Statement, name: str) -> tuple:
 
 
 def again_of(first: list, later: list, written) -> tuple:
-    """The statements above an update that what comes later does once more, and the names that it must be given: those
-    that hang on entries which the loop sets.
+    """(statements above an update to be repeated in the later loop, names to be passed to it in arrays): the names
+    that depend on entries which the loop sets are passed.
     """
     sets: dict = {}
     again: list = []

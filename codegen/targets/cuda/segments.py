@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Sums into places that are looked up, always in one order: threads write down what goes where, that is sorted by
-place, and one thread adds up what goes to one place.
+"""Scatter-additions in a fixed order: threads store (index, value) pairs, these are sorted by index, and one thread
+adds up the values of each index.
 
-Additions at once come in another order in each call, and a sum of floating point numbers hangs on its order.
+Atomic additions come in another order in each call, and a sum of floating-point numbers depends on its order.
 
 Source: G. Blelloch, Prefix sums and their applications, 1990 (segments of equal keys).
 
@@ -35,7 +35,7 @@ def f(x, k):
             z[z_key] += z_sum
     return (z,)
 
-Where only a pass knows how often it adds, a first loop counts that and does nothing else.
+If the number of additions is only known inside a pass, a loop before that counts them.
 """
 import functools
 from collections.abc import Iterable
@@ -73,12 +73,12 @@ from gradscribe.codegen.targets.cuda.placement import Placement
 from gradscribe.codegen.targets.cuda.scans import of_line
 from gradscribe.codegen.targets.cuda.threads import places_of, product
 
-BELOW = "Let the loop that adds set no array that it reads: what is added is counted first, by the same loop."
+BELOW = "The loop must not set arrays that it reads: it first runs once to count the additions."
 NUMBER = Type("int64", 0)
 
 
 class Sum(NamedTuple):
-    """An addition: the block it stands in, the loops around whose passes are known before, whether these are all."""
+    """An addition: its block, the enclosing loops whose number of passes is known before, whether these are all."""
     block: list
     statement: Store
     loops: list
@@ -86,12 +86,14 @@ class Sum(NamedTuple):
 
 
 def in_one_order(function: Function, private: Iterable[str] = ()) -> None:
-    """Changes a function in place; private: what threads have for themselves."""
+    """Rewrites a function in place; private: arrays that each thread has for itself."""
     segments = Segments(function, private)
     function.block = segments.of_block(function.block)
 
 
 class Segments:
+    """The rewriting of one function."""
+
     def __init__(self, function, private):
         self.function, self.types, self.placement = function, function.types, Placement(function, private)
         self.fresh = functools.partial(unused, taken=all_names(function))
@@ -115,7 +117,7 @@ class Segments:
         return name
 
     def of_nest(self, loop, atomic):
-        """The statements that stand for a loop that adds to entries of some arrays."""
+        """The statements that replace a loop that adds to entries of some arrays."""
         before, after, sets = [], [], set_in([loop])
         found = list(sums([loop], [], True, sets, atomic))
         numbers = {s.statement: (self.new(f"{s.statement.entry.array.id}_number"), self.new(
@@ -134,7 +136,7 @@ class Segments:
         return [*before, loop, *after]
 
     def counting(self, loop, found, atomic, sets, numbers):
-        """The statements that find how often a pass adds at most; numbers: {addition: (its counter, the most)}."""
+        """The statements that find the most additions of any pass; numbers: {addition: (its counter, the most)}."""
         private, free = self.placement.order.private, self.placement.nest(loop).free.numbers
         if not all(s.loops for s in found):
             raise without_order(next(iter(numbers)))
@@ -158,9 +160,9 @@ class Segments:
         return [*out, copy]
 
     def of_sum(self, s, loops, number=None, most=None):
-        """What stands for an addition, what makes its arrays, and what adds them up.
+        """(statements that replace an addition, those that make its arrays, those that add up the values).
 
-        number, most: the addition's number in its pass, and how many a pass has at most; None where it has one.
+        number, most: the addition's number in its pass, and the most that a pass has; None if each pass has one.
         """
         name, dtype = s.entry.array.id, self.types[s.entry.array.id].dtype
         lengths = [n.range[0] for n in loops] + ([Name(most)] if number else [])
@@ -176,7 +178,7 @@ class Segments:
         for width, part in zip(widths, parts[1:]):
             place = Op("+", (Op("*", (place, Name(width))), part))
         axes = [Let("", Name(key))]
-        if widths:                      # the first axis has no length of its own here
+        if widths:                      # the length of the first axis is not needed
             axes = places_of([For("", (Name(w),), []) for w in ("", *widths)], key)
         value = Op("neg", (s.value,)) if s.op == "-" else s.value
         made = [statement("{}[{*}] = {}", keys, index, place), statement("{}[{*}] = {}", added, index, value)]
@@ -207,7 +209,7 @@ class Segments:
 
 
 def sums(block: list, loops: list, counted: bool, sets: set, atomic: set):
-    """The additions among the statements of a loop, each as a Sum."""
+    """Each addition in a block as a Sum."""
     for s in block:
         if isinstance(s, Store) and s.op is not None and cast(Name, s.entry.array).id in atomic:
             yield Sum(block, s, loops, counted)
@@ -220,5 +222,5 @@ def sums(block: list, loops: list, counted: bool, sets: set, atomic: set):
 
 
 def without_order(s: Store) -> TransformError:
-    return TransformError(f"what is added to {cast(Name, s.entry.array).id} has no order that stays the same: how "
-                          "often a pass adds is not known before the loop", s.origin, BELOW)
+    return TransformError(f"the additions to {cast(Name, s.entry.array).id} have no fixed order: the number of "
+                          "additions in a pass is not known before the loop", s.origin, BELOW)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The lists of a thread as rows of arrays with an entry for each thread.
+"""The lists of a thread as stacks in rows of arrays that have a column for each thread.
 
-What loops without a known number of passes save for the way back comes back last in, first out.  So a list is the upper
-end of some rows, and a list of lists holds how long these are.
+Values that loops without a known number of passes save for the backward sweep are taken last in, first out.  So a list
+is the top of a stack of rows, and a list of lists holds the lengths of its lists.
 
 >>> from gradscribe.codegen.loops.form import Function
 >>> from gradscribe.codegen.loops.trees import block_of, to_tree, with_types
@@ -69,20 +69,20 @@ ORDER = "bool", "int64", "float32", "float64"   # dtypes of numbers, the wider o
 
 
 class Stacks:
-    """Changes a function in place; fresh: gives a name that nothing has.
+    """Rewrites a function in place; fresh: makes an unused name.
 
-    Attributes: rows: {name of rows: (their dtype, the lengths of what each is, () of a number)}; top: {rows: the name
-    of how many there are}; sizes: {rows: what this is called in the kernel that counts}.
+    Attributes: rows: {rows: (their dtype, the shape of each, () for scalars)}; top: {rows: the name of their number};
+    sizes: {rows: the name of the largest number, in the kernel that counts}.
     """
 
     def __init__(self, function: Function, fresh):
         self.function, self.types = function, function.types
         every = list(statements(function.block))
         made = [s.name for s in every if is_empty_list(s)]
-        of = {n: n for n in made}               # {list: the rows that it is the end of}
+        of = {n: n for n in made}               # {list: the rows that it is the top of}
         again = {s.name for b, in_loop in blocks_in_loops(function.block) if in_loop for s in b
                  if is_empty_list(s)} | {n for n in made if made.count(n) > 1}
-        self.holds = {}                         # {list of lists: a list that it has got}
+        self.holds = {}                         # {list of lists: a list that is appended to it}
         for s in every:
             found = called(s, "append")
             if found is not None and getattr(found.args[0], "id", None) in of:
@@ -107,7 +107,7 @@ class Stacks:
         function.block[:0] = [Let(t, Const(0)) for t in self.top.values() if t not in ends]
 
     def check(self, every):
-        """Lists are stacks, and nothing else is done with them."""
+        """Checks that lists are only used as stacks."""
         for s in every:
             found = called(s, "append") or called(s, "pop")
             if called(s, "append") is not None and (getattr(found.args[0], "id", None) in self.of) != (
@@ -119,13 +119,13 @@ class Stacks:
                 raise NoKernel(f"the list {name} is more than a stack")
 
     def used(self, e):
-        """The lists in an expression whose lengths are not all that is asked for."""
+        """The lists that an expression uses for more than their lengths."""
         if isinstance(e, Call) and e.function == "len":
             return set()
         return {e.id} & self.of.keys() if isinstance(e, Name) else set().union(*map(self.used, children(e)))
 
     def kind(self, rows, every):
-        """The dtype of what rows hold, and its lengths."""
+        """(dtype, shape) of the values in rows."""
         if rows in self.holds:
             return "int64", ()
         found = [called(s, "append") for s in every]
@@ -144,7 +144,7 @@ class Stacks:
     # statements
 
     def statement(self, s):
-        """What stands for a statement."""
+        """The statements that replace a statement."""
         put, taken = called(s, "append"), called(s, "pop")
         if is_empty_list(s) and s.name in self.of:
             made = [Let(self.size[s.name], Const(0))]
@@ -168,7 +168,7 @@ class Stacks:
         return [Update(n, sign, ONE) for n in dict.fromkeys([self.top[self.of[name]], self.size[name]])]
 
     def asked(self, e):
-        """An expression with the lengths of lists as numbers."""
+        """An expression with the lengths of lists replaced by their counters."""
         if isinstance(e, Call) and e.function == "len" and getattr(e.args[0], "id", None) in self.of:
             return Name(self.size[e.args[0].id])
         return rebuilt(e, self.asked)
@@ -176,12 +176,12 @@ class Stacks:
     # the kernel that counts
 
     def leave(self, names):
-        """Those of the rows that are among some names are left."""
+        """Keeps only the rows that are among some names."""
         self.rows = {r: kind for r, kind in self.rows.items() if r in names}
         self.top, self.sizes = ({r: of[r] for r in self.rows} for of in (self.top, self.sizes))
 
     def before_taking(self, block):
-        """The statements before the first that takes something from a list, and then how many there are."""
+        """The statements before the first that takes from a list, followed by those that store the sizes."""
         out = []
         for s in block:
             if any(isinstance(i, Update) and i.op == "-" and i.name in self.top.values() for i in statements([s])):
@@ -196,7 +196,7 @@ class Stacks:
 
 
 def called(s, name):
-    """The call of a list's method that a statement is."""
+    """The call of a list's method that a statement consists of, or None."""
     value = s.value if isinstance(s, (Do, Let)) else None
     found = isinstance(value, Method) and value.name == name and isinstance(value.owner, Name)
     return value if found and len(value.args) == (name == "append") else None

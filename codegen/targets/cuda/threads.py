@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Statements as threads run them, and passes of loops spread over threads.
+"""Rewrites statements for threads, and distributes the passes of loops over threads.
 
-Passes are spread over a grid of one to three axes, the innermost loop along the threads that are next to each other, so
-that what they read lies together; each thread takes a pass, and then the one that is as far on as there are threads.
-A sum goes over the passes of a thread, the threads of a block in pairs, and the blocks in order: it is the same from
-call to call, whatever the machine.
+Passes are distributed over a grid of one to three axes by grid-stride loops.  The innermost loop lies along the lanes
+of a warp, so that their reads are coalesced.  A sum is taken over the passes of a thread, then over the threads of a
+block pairwise, then over the blocks in order, so it is the same in every call on every machine.
 """
 from collections.abc import Iterable
 from typing import Any, cast
@@ -48,18 +47,18 @@ from gradscribe.codegen.targets.cuda.placement import Nest
 from gradscribe.runtime.device_functions import NOTING, SCIPY
 from gradscribe.runtime.on_device import OF_LIBDEVICE, OF_MATH
 
-FIRST = {1: ("thread",), 2: ("column", "row"), 3: ("column", "row", "plane")}      # where a thread begins
+FIRST = {1: ("thread",), 2: ("column", "row"), 3: ("column", "row", "plane")}      # a thread's first pass
 STEPS = {1: ("threads",), 2: ("columns", "rows"), 3: ("columns", "rows", "planes")}
 ELEMENTARY = (OF_MATH.keys() | OF_LIBDEVICE.keys()) - {"power"}
 OF_BLOCKS = {"+": "sum", "*": "prod", "max": "max", "min": "min", "maximum": "maximum", "minimum": "minimum",
-             "fmax": "fmax", "fmin": "fmin"}       # what functions that put together what a block has are called
+             "fmax": "fmax", "fmin": "fmin"}       # in the names of the functions that reduce over a block
 
 
 class ThreadCode:
-    """Statements as threads run them: numbers that stay on the device are entries of their arrays.
+    """Rewrites statements for threads: scalars that stay on the device are entries of arrays.
 
-    held: those numbers; atomic: arrays to whose entries several threads add; single: whether nothing is in double
-    precision.  Attribute places: whether an index, or a check, is asked for that may be wrong.
+    held: those scalars; atomic: arrays to whose entries several threads add; single: whether nothing is in double
+    precision.  Attribute places: whether a statement has a check that may fail.
     """
 
     def __init__(self, held: Iterable, types: dict, atomic: Iterable = (), check_bounds: bool = True,
@@ -98,7 +97,7 @@ class ThreadCode:
             return e
         if not isinstance(e, Call):
             return rebuilt(e, self.expression)
-        if e.function == "len" and is_plain_range(e.args[0]):      # as numba-cuda-mlir compiles it, too
+        if e.function == "len" and is_plain_range(e.args[0]):      # a form that numba-cuda-mlir compiles too
             begin, end = e.args[0].args[:2]
             e = cast(Call, quoted("max({} - {}, 0)", end, begin))
         if self.single and is_rounded(e):
@@ -127,14 +126,14 @@ class ThreadCode:
 
 
 def is_rounded(e: Call) -> bool:
-    """Whether a call is an elementary function in double precision, of and for numbers in single: devices have both."""
+    """Whether a call is an elementary function in double precision whose argument and result are in single."""
     inner = e.args[0] if e.function == "np.float32" and len(e.args) == 1 else None
     return isinstance(inner, Call) and inner.function in ELEMENTARY and all(
         isinstance(a, Call) and a.function == "np.float64" and len(a.args) == 1 for a in inner.args)
 
 
 def is_plain_range(e: Expr) -> bool:
-    """range(begin, end), or with a step of one."""
+    """Whether an expression is a range with a start, a stop, and a step of 1."""
     return isinstance(e, Call) and e.function == "range" and (len(e.args) == 2 or e.args[2:] == (Const(1),))
 
 
@@ -143,7 +142,7 @@ def is_check(s: Statement) -> bool:
 
 
 def guarded(block: list, loop: bool = False) -> list:
-    """Statements of which those after a check are done where nothing is wrong; loop: whether they are a loop's."""
+    """Statements in which those after a check run only if no check has failed; loop: whether they are in a loop."""
     for k, s in enumerate(block):
         inside = loop or isinstance(s, (For, While))
         for inner in blocks(s):
@@ -154,7 +153,7 @@ def guarded(block: list, loop: bool = False) -> list:
     return block
 
 
-# --- what passes are put together by ----------------------------------------------------------------------------------
+# --- reductions over passes -------------------------------------------------------------------------------------------
 
 def is_zero(s: Statement | None, name: str) -> bool:
     """Whether a statement sets a number to zero."""
@@ -167,20 +166,21 @@ def is_zero(s: Statement | None, name: str) -> bool:
 
 
 def identity(op: str, dtype: str) -> Expr:
-    """What an operation leaves as it is."""
+    """The identity element of an operation."""
     value = {"+": 0, "*": 1}[op]
     if dtype in ("float64", "int64"):
         return Const(float(value) if dtype == "float64" else value)
     return quoted("complex({}, 0.0)", float(value)) if dtype == "complex128" else quoted("np.{}({})", dtype, value)
 
 
-# --- spread over the grid ---------------------------------------------------------------------------------------------
+# --- distribution over the grid ---------------------------------------------------------------------------------------
 
 def along_lanes(nest: Nest) -> tuple:
-    """(a nest whose innermost loop is the one that most arrays have as their last index, whether others have another).
+    """(the nest with that of its two innermost loops innermost that more arrays have in their last index, whether some
+    arrays have the other one).
 
-    Neighbours of a warp take neighbouring passes of that loop.  Where others have the loop around it last, a block of
-    eight warps takes a tile, so that the entries that a warp loads beside its own are the block's.
+    Neighbouring lanes of a warp run neighbouring passes of that loop.  If other arrays are indexed by the other loop
+    last, a block of eight warps runs a tile, so that its warps share the cache lines that each of them loads.
     """
     if len(nest.loops) < 2:
         return nest, False
@@ -193,17 +193,17 @@ def along_lanes(nest: Nest) -> tuple:
 
 
 def entries_in(block: list):
-    """The entries that statements read and store into."""
+    """The entries that statements read or store into."""
     for s in statements(block):
         for whole in expressions(s):
             yield from (e for e in walk(whole) if isinstance(e, Load) and isinstance(e.array, Name))
 
 
 def spread(nest: Nest, device: ThreadCode, taken: set) -> list:
-    """A nest over the grid; device: has statements as threads run them; taken: names of others.
+    """The statements of a nest over the grid; device: rewrites statements for threads; taken: names in use.
 
-    The two innermost loops lie along axes of their own, so that neighbours are next to each other, and the others along
-    the third: a place there says which pass of each it is.
+    The two innermost loops have an axis of the grid each; the others share the third, where a position encodes a pass
+    of each of them.
     """
     count = min(len(nest.loops), 3)
     first, steps = ([free_name(n, taken) for n in names[count]] for names in (FIRST, STEPS))
@@ -232,7 +232,7 @@ def product(lengths: list) -> Expr:
 
 
 def places_of(loops: list, at: str) -> list:
-    """The statements that say which pass of each loop a place of all of them is."""
+    """The statements that decode a position in several loops into the pass of each."""
     lengths = [n.range[0] for n in loops]
     made = []
     for k, n in enumerate(loops):
@@ -243,7 +243,7 @@ def places_of(loops: list, at: str) -> list:
 
 
 def stops(nest: Nest) -> list:
-    """The lengths of the grid, outermost first."""
+    """The lengths of the grid's axes, outermost first."""
     lengths = [n.range[0] for n in nest.loops]
     return lengths if len(lengths) < 4 else [product(lengths[:-2]), *lengths[-2:]]
 
