@@ -41,53 +41,18 @@ class Jacobian(Grad):
         for k in places:
             check_inputs(args[k], names[k], self.prefix, self.holomorphic, base, caller_of(reader))
 
-        def per_result(value, result, place):
-            value = reader.settle(value)
-            if result and _is_none(value):
-                return value
-            if isinstance(value, Struct):
-                return Struct(
-                    value.kind,
-                    [per_result(i, (*result, k), place) for k, i in enumerate(value.items)],
-                    value.keys,
-                    value.cls,
-                )
-            return per_argument(args[place], (), value, result, place)
+        front = (0,) if self.aux else ()
 
-        def per_argument(x, path, value, result, place):
-            x = reader.settle(x)
-            if _is_none(x):
-                return x
-            if isinstance(x, Struct):
-                return Struct(
-                    x.kind,
-                    [per_argument(i, (*path, k), value, result, place) for k, i in enumerate(x.items)],
-                    x.keys,
-                    x.cls,
-                )
-            return self.leaf(
-                reader, Section(base, args, words, place, path, ((0,) if self.aux else ()) + result), x, value
-            )
+        def by_argument(place, value, result):
+            """The derivatives of one leaf of the result with respect to each leaf of an argument."""
+            return each_leaf(reader, args[place], lambda x, path: x if _is_none(x) else self.leaf(
+                reader, Section(base, args, words, place, path, front + result), x, value))
 
-        def for_argument(place):
-            return per_result(y, (), place)
-
-        if not self.many:
-            out = for_argument(places[0])
+        if self.many:
+            out = each_leaf(reader, y, lambda value, result: Struct(
+                "tuple", [by_argument(p, value, result) for p in places]))
         else:
-            def per_leaf(value, result):
-                value = reader.settle(value)
-                if result and _is_none(value):
-                    return value
-                if isinstance(value, Struct):
-                    return Struct(
-                        value.kind,
-                        [per_leaf(i, (*result, k)) for k, i in enumerate(value.items)],
-                        value.keys,
-                        value.cls,
-                    )
-                return Struct("tuple", [per_argument(args[p], (), value, result, p) for p in places])
-            out = per_leaf(y, ())
+            out = each_leaf(reader, y, lambda value, result: by_argument(places[0], value, result))
         reader.label = f"{self.prefix}_{label_of(base)}"
         return reader.seen(Struct("tuple", [out, aux]) if self.aux else out)
 
@@ -149,6 +114,17 @@ class Jacobian(Grad):
         if fact.rank > 1:
             basis = reader.build.apply(np.reshape, basis, Pack("tuple", (size, *lengths)))
         return size, basis
+
+
+def each_leaf(reader, value, leaf, path=()):
+    """A container like `value` with leaf(part, path) in place of each part; None inside a container stays None."""
+    value = reader.settle(value)
+    if path and _is_none(value):
+        return value
+    if isinstance(value, Struct):
+        items = [each_leaf(reader, part, leaf, (*path, k)) for k, part in enumerate(value.items)]
+        return Struct(value.kind, items, value.keys, value.cls)
+    return leaf(value, path)
 
 
 def args_of(section):

@@ -66,38 +66,43 @@ class Regions:
 
     def visit(self, block, loops):
         for step in block:
+            if isinstance(step, (For, While)):
+                self.visit_loop(step, loops)
+                continue
             if isinstance(step, Let):
                 for t in step.targets:
                     self.define(t, step, loops)
             if isinstance(step, (Let, Effect, If)):
                 for v in dict.fromkeys(entry_reads(step)):
                     self.use(v, Use(step, loops))
-            inside = loops
-            if isinstance(step, (For, While)):
-                inside = (*loops, step)
-                if isinstance(step, For):
-                    for v in (*operands(step.count), *(v for _, source in step.items for v in operands(source))):
-                        self.use(v, Use(step, loops))
-                    self.define(step.index, step, inside)
-                    for item, _ in step.items:
-                        self.define(item, step, inside)
-                else:
-                    for v in operands(step.test):
-                        self.use(v, Use(step, inside))
-                for c in step.carries:
-                    self.define(c.inner, step, inside)
-                    self.define(c.outer, step, loops)
-                    for v in operands(c.init):
-                        self.use(v, Use(step, loops, c, "init"))
-                    for v in operands(c.next):
-                        self.use(v, Use(step, loops, c, "next"))
             for inner in blocks(step):
-                self.visit(inner, inside)
+                self.visit(inner, loops)
             if isinstance(step, If):
                 for j in step.joins:
                     self.define(j.var, step, loops)
                     for v in (*operands(j.then), *operands(j.orelse)):
                         self.use(v, Use(step, loops, j, "join"))
+
+    def visit_loop(self, step, loops):
+        inside = (*loops, step)
+        if isinstance(step, For):
+            for v in (*operands(step.count), *(v for _, source in step.items for v in operands(source))):
+                self.use(v, Use(step, loops))
+            self.define(step.index, step, inside)
+            for item, _ in step.items:
+                self.define(item, step, inside)
+        else:
+            for v in operands(step.test):
+                self.use(v, Use(step, inside))
+        for c in step.carries:
+            self.define(c.inner, step, inside)
+            self.define(c.outer, step, loops)
+            for v in operands(c.init):
+                self.use(v, Use(step, loops, c, "init"))
+            for v in operands(c.next):
+                self.use(v, Use(step, loops, c, "next"))
+        for inner in blocks(step):
+            self.visit(inner, inside)
 
     def read_later(self, array, index, loops):
         """Whether entries of an array, as a statement inside these loops has just written them, are read by any other.

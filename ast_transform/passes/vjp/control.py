@@ -244,98 +244,131 @@ def rename_marks(loop, env):
 def reverse_loop(sweep: "Sweep", step: For | While) -> None:
     if step.policy == "again":
         return run_again(sweep, step)
-    done = {c.outer: sweep.adjoint.pop(c.outer, None) for c in step.carries}
-    wanted = useful_carries(sweep, step, done)
-    if not wanted:
-        return
-    origin = sweep.build.origin
-    child = type(sweep)(sweep.reader, sweep.active, sweep.made_by, sweep.label, sweep, sweep.engine)
-    child.loop_step = step
-    child.inside = set(all_made(step.body)) | {c.inner for c in step.carries}
-    if isinstance(step, For):
-        child.inside |= {step.index, *(v for v, _ in step.items)}
-    else:
-        child.inside |= set(all_made(step.head))
-    outer_block, sweep.build.block = sweep.build.block, []
-    carried = {}
-    for c in wanted:
+    known = {c.outer: sweep.adjoint.pop(c.outer, None) for c in step.carries}
+    wanted = useful_carries(sweep, step, known)
+    if wanted:
+        BackwardLoop(sweep, step, wanted, known).run()
+
+
+class BackwardLoop:
+    """Builds the backward form of a loop.
+
+    wanted: the carries that have adjoints; known: the adjoints of what the loop leaves, None where nothing reads it
+    """
+
+    def __init__(self, sweep, step, wanted, known):
+        self.sweep, self.step, self.wanted, self.known = sweep, step, wanted, known
+        self.child = child_sweep(sweep, step)
+        self.carried = {c: Var(f"d{c.inner.hint}", self.carried_fact(c), ADJOINT) for c in wanted}
+
+    def run(self):
+        sweep, step, child = self.sweep, self.step, self.child
+        origin, outer_block = sweep.build.origin, sweep.build.block
+        sweep.build.block = body = []
+        self.reverse_body()
+        items = adjoints_of_items(sweep, step, child, outer_block)
+        left = {c: self.left_by_a_pass(c) for c in self.wanted}
+        leaves = None if sweep.reader.unroll else leaving(step)
+        if leaves is not None:
+            first = Var("first", Array(bool), TEMPORARY)
+            first_apart(body, *leaves, first, *left_with(sweep, step, *leaves))
+        sums = {v: self.sum_after_a_pass(v, inner) for v, inner in child.accumulated.items()}
+        sweep.build.block = outer_block
+        made = [self.carry_of(c, left[c]) for c in self.wanted]
+        outers = [carry.outer for carry in made]
+        made += [self.carry_of_sum(v, child.accumulated[v], value) for v, value in sums.items()]
+        made += [carry for carry, _ in items]
+        if leaves is not None and any(v is first for s in body for v in all_reads(s)):
+            with_known(body, first, made)
+            made.append(Carry(first, Const(True), Const(False), first.like()))
+        restore = Restore(sweep, step, child, body, made, origin)
+        restore.run()
+        if leaves is not None and isinstance(restore.loop, While):
+            restore.loop.policy = "entered"     # the forward loop is left from inside a pass, so it has one
+        for c, outer in zip(self.wanted, outers):
+            sweep.build.origin = origin
+            if isinstance(c.init, Var):
+                sweep.add(c.init, outer)
+            elif isinstance(c.init, Pack):
+                unpack_pack(sweep, c.init, outer)
+        for carry, finish in items:
+            finish(carry.outer)
+        settle_elements(sweep, list(sums))
+
+    def carried_fact(self, c):
         fact = c.inner.fact
-        if not isinstance(fact, Stack):
-            dims = (c.next if isinstance(c.next, Var) else c.inner).fact.dims
-            if c.init is UNDEFINED and not all(a.same(b) for a, b in zip(dims, c.inner.fact.dims)):
-                dims = tuple(unknown("?pass") for _ in dims)        # whole after the last pass only
-            fact = Array(sweep.whole_fact(c.inner).dtype, dims)
-        carried[c] = Var(f"d{c.inner.hint}", fact, ADJOINT)
-    for c in wanted:
-        if isinstance(c.next, Var):
-            child.add(c.next, carried[c])
-    child.groups.clear()
-    child.block(step.body)
-    sweep.mirror[id(step.body)] = sweep.build.block
-    items = adjoints_of_items(sweep, step, child, outer_block)
-    carries = []
-    for c in wanted:
-        value = child.adjoint.get(c.inner)
+        if isinstance(fact, Stack):
+            return fact
+        dims = (c.next if isinstance(c.next, Var) else c.inner).fact.dims
+        if c.init is UNDEFINED and not all(a.same(b) for a, b in zip(dims, c.inner.fact.dims)):
+            dims = tuple(unknown("?pass") for _ in dims)        # whole after the last pass only
+        return Array(self.sweep.whole_fact(c.inner).dtype, dims)
+
+    def reverse_body(self):
+        for c in self.wanted:
+            if isinstance(c.next, Var):
+                self.child.add(c.next, self.carried[c])
+        self.child.groups.clear()
+        self.child.block(self.step.body)
+        self.sweep.mirror[id(self.step.body)] = self.sweep.build.block
+
+    def left_by_a_pass(self, c):
+        """The adjoint of a carry at the end of a backward pass."""
+        value = self.child.adjoint.get(c.inner)
         if isinstance(c.inner.fact, Stack):
-            value = empty_stack(child, c.inner) if value is None else value
+            value = empty_stack(self.child, c.inner) if value is None else value
+        elif value is None:
+            value = zeros_again(self.child, c, self.carried[c])
         else:
-            value = zeros_again(child, c, carried[c]) if value is None else expanded(child, value, c.inner)
-            value = in_its_dtype(sweep, value, carried[c].fact)
-        carries.append((c, carried[c], value))
-    body = sweep.build.block
-    found = None if sweep.reader.unroll else leaving(step)
-    if found is not None:
-        first, (branch, arm) = Var("first", Array(bool), TEMPORARY), found
-        first_apart(body, branch, arm, first, *left_with(sweep, step, branch, arm))
-    sums = [(v, inner, in_its_dtype(child, expanded(child, child.adjoint[v], v), inner.fact)
-             if isinstance(v.fact, Array) else child.adjoint[v]) for v, inner in child.accumulated.items()]
-    sweep.build.block = outer_block
-    made = []
-    after = []
-    for c, inner, value in carries:
-        held = done[c.outer]
+            value = expanded(self.child, value, c.inner)
+        return value if isinstance(c.inner.fact, Stack) else in_its_dtype(self.sweep, value, self.carried[c].fact)
+
+    def sum_after_a_pass(self, v, inner):
+        """The adjoint of a value from outside the loop at the end of a backward pass."""
+        value = self.child.adjoint[v]
+        return in_its_dtype(self.child, expanded(self.child, value, v), inner.fact) if isinstance(
+            v.fact, Array) else value
+
+    def carry_of(self, c, left):
+        """The backward carry of a forward one."""
+        sweep, inner, held = self.sweep, self.carried[c], self.known[c.outer]
         if isinstance(c.outer.fact, Sequence):
             held = materialised(sweep, held, c.outer.fact, c.outer)
-        elif isinstance(c.inner.fact, Stack):
-            held = empty_stack(sweep, c.inner) if held is None else held
         else:
-            held = expanded(sweep, zero_adjoint(sweep, c.outer) if held is None else held, c.outer)
+            held = self.whole(c.inner if isinstance(c.inner.fact, Stack) else c.outer, held)
         if isinstance(c.init, Pack):            # what a list starts with is left in its adjoint
             fact = Sequence("list", tuple(_adjoint_fact(fact_of(i)) for i in c.init.items))
         else:
             fact = inner.fact if isinstance(inner.fact, Stack) else sweep.whole_fact(c.inner)
             if isinstance(fact, Array) and isinstance(c.init, Var) and not isinstance(fact, Listed):
                 fact = replace(fact, dims=c.init.fact.dims)     # the first pass begins with that
-        outer = Var(inner.hint, fact, ADJOINT)
-        made.append(Carry(inner, in_its_dtype(sweep, held, inner.fact), value, outer))
-        after.append((c, outer))
-    for v, inner, value in sums:
-        held = sweep.current(v)
-        if isinstance(v.fact, Stack):
-            held = empty_stack(sweep, v) if held is None else held
-        else:
-            held = expanded(sweep, zero_adjoint(sweep, v) if held is None else held, v)
-        outer = inner.like()
-        made.append(Carry(inner, in_its_dtype(sweep, held, inner.fact), value, outer))
+        return Carry(inner, in_its_dtype(sweep, held, inner.fact), left, Var(inner.hint, fact, ADJOINT))
+
+    def carry_of_sum(self, v, inner, value):
+        """The carry that adds up the adjoint of a value from outside the loop."""
+        sweep, outer = self.sweep, inner.like()
+        held = self.whole(v, sweep.current(v))
         sweep.adjoint[v] = outer
         sweep.groups.pop(v, None)
-    made += [carry for carry, _ in items]
-    if found is not None and any(v is first for s in body for v in all_reads(s)):
-        with_known(body, first, made)
-        made.append(Carry(first, Const(True), Const(False), first.like()))
-    restore = Restore(sweep, step, child, body, made, origin)
-    restore.run()
-    if found is not None and isinstance(restore.loop, While):
-        restore.loop.policy = "entered"         # as the loop forward has a pass, in which it is left
-    for c, outer in after:
-        sweep.build.origin = origin
-        if isinstance(c.init, Var):
-            sweep.add(c.init, outer)
-        elif isinstance(c.init, Pack):
-            unpack_pack(sweep, c.init, outer)
-    for carry, finish in items:
-        finish(carry.outer)
-    settle_elements(sweep, [v for v, _, _ in sums])
+        return Carry(inner, in_its_dtype(sweep, held, inner.fact), value, outer)
+
+    def whole(self, v, held):
+        """The adjoint of a value with all its axes; zeros, or an empty list, where there is none."""
+        if isinstance(v.fact, Stack):
+            return empty_stack(self.sweep, v) if held is None else held
+        return expanded(self.sweep, zero_adjoint(self.sweep, v) if held is None else held, v)
+
+
+def child_sweep(sweep, step):
+    """A sweep for the body of a loop."""
+    child = type(sweep)(sweep.reader, sweep.active, sweep.made_by, sweep.label, sweep, sweep.engine)
+    child.loop_step = step
+    child.inside = {*all_made(step.body), *(c.inner for c in step.carries)}
+    if isinstance(step, For):
+        child.inside |= {step.index, *(v for v, _ in step.items)}
+    else:
+        child.inside |= set(all_made(step.head))
+    return child
 
 
 def zeros_again(sweep, carry, held):

@@ -429,63 +429,7 @@ class Undo:
         carry: what the forward loop carries; end: the name for the array as it was before the loop
         -> the stores that the forward loop fills for it
         """
-        restore = self.restore
-        step, loop, env = restore.step, restore.loop, restore.env
-        held, prefix, forward, backward = Var(carry.inner.hint, carry.inner.fact, carry.inner.kind), {}, [], []
-        more, value = [], held
-
-        def known(v):
-            """The name of a value in the backward pass."""
-            if v in restore.renamed or v in env or v not in restore.child.inside:
-                return
-            if any(v is i for i, _ in step.items):
-                restore.renamed[v] = v.like()
-                loop.items = (*loop.items, (restore.renamed[v], next(s for i, s in step.items if i is v)))
-                return
-            made = restore.maker[v]
-            for o in operands(made.value):
-                known(o)
-            for t in made.targets:
-                env[t] = Var(t.hint, t.fact, t.kind)
-            more.append(Let(tuple(env[t] for t in made.targets), here(made.value)))
-
-        def here(value):
-            return substituted(substituted(value, env), restore.renamed)
-
-        def saved(old):
-            """Statements that read what a write replaced."""
-            self.save(old)
-            if old not in env:
-                restore.store(old, env, prefix, forward, backward, [], restore.index)
-            read = [Let(s.targets, here(s.value)) for lets in prefix.values() for s in lets]
-            prefix.clear()
-            return read
-
-        for v in self.versions(carry):
-            link, new = self.links[v], Var(v.hint, v.fact, v.kind)
-            for o in asked_by(link):
-                known(o)
-            if isinstance(link, Write):
-                more += saved(link.old)
-                more.append(Let((new,), Apply(put, (value, here(link.index), here(link.old)))))
-            else:
-                arms, ends = [], []
-                for steps, writes in link.arms:
-                    own, now = {t: t.like() for s in steps for t in s.targets}, value
-                    block = [Let(tuple(own[t] for t in s.targets), here(substituted(s.value, own))) for s in steps]
-                    for index, old in writes:
-                        block += saved(old)
-                        place, before, now = here(substituted(index, own)), now, Var(v.hint, v.fact, v.kind)
-                        block.append(Let((now,), Apply(put, (before, place, here(old)))))
-                    arms.append(block)
-                    ends.append(now)
-                more.append(If(here(link.test), *arms, [Join(new, *ends)]))
-            value = new
-        step.carries.extend(forward)
-        loop.carries.extend([*backward, Carry(held, carry.outer, value, end)])
-        loop.body.extend(more)
-        restore.sweep.engine.ends[carry] = end
-        return [c.outer for c in forward]
+        return LateUndo(self, carry).run(end)
 
     def asked_before(self, step):
         """What is read before the backward form of a loop or branch has ended."""
@@ -589,6 +533,76 @@ class Undo:
             arms.append(block)
             ends.append(value)
         return If(link.test, *arms, [Join(new, *ends)])
+
+
+class LateUndo:
+    """Adds to a backward loop the statements that undo the writes of the forward loop into one array."""
+
+    def __init__(self, undo, carry):
+        self.undo, self.restore, self.carry = undo, undo.restore, carry
+        self.statements, self.forward, self.backward = [], [], []       # new statements and carries of the two loops
+
+    def run(self, end):
+        loop, inner = self.restore.loop, self.carry.inner
+        value = held = Var(inner.hint, inner.fact, inner.kind)
+        for v in self.undo.versions(self.carry):
+            link, new = self.undo.links[v], Var(v.hint, v.fact, v.kind)
+            for o in asked_by(link):
+                self.compute(o)
+            if isinstance(link, Write):
+                self.statements += self.read_saved(link.old)
+                self.statements.append(Let((new,), Apply(put, (value, self.here(link.index), self.here(link.old)))))
+            else:
+                self.statements.append(self.branch(link, v, value, new))
+            value = new
+        self.restore.step.carries.extend(self.forward)
+        loop.carries.extend([*self.backward, Carry(held, self.carry.outer, value, end)])
+        loop.body.extend(self.statements)
+        self.restore.sweep.engine.ends[self.carry] = end
+        return [c.outer for c in self.forward]
+
+    def compute(self, v):
+        """Makes a value of the forward pass available in the backward pass."""
+        restore, env = self.restore, self.restore.env
+        if v in restore.renamed or v in env or v not in restore.child.inside:
+            return
+        source = next((s for i, s in restore.step.items if i is v), None)
+        if source is not None:
+            restore.renamed[v] = v.like()
+            restore.loop.items = (*restore.loop.items, (restore.renamed[v], source))
+            return
+        made = restore.maker[v]
+        for o in operands(made.value):
+            self.compute(o)
+        for t in made.targets:
+            env[t] = Var(t.hint, t.fact, t.kind)
+        self.statements.append(Let(tuple(env[t] for t in made.targets), self.here(made.value)))
+
+    def here(self, value):
+        """A value of the forward pass in the names of the backward pass."""
+        return substituted(substituted(value, self.restore.env), self.restore.renamed)
+
+    def read_saved(self, old):
+        """Statements that read what a write replaced."""
+        restore, prefix = self.restore, {}
+        self.undo.save(old)
+        if old not in restore.env:
+            restore.store(old, restore.env, prefix, self.forward, self.backward, [], restore.index)
+        return [Let(s.targets, self.here(s.value)) for lets in prefix.values() for s in lets]
+
+    def branch(self, link, v, value, new):
+        """A branch that undoes the writes of either arm of a forward branch."""
+        arms, ends = [], []
+        for steps, writes in link.arms:
+            own, now = {t: t.like() for s in steps for t in s.targets}, value
+            block = [Let(tuple(own[t] for t in s.targets), self.here(substituted(s.value, own))) for s in steps]
+            for index, old in writes:
+                block += self.read_saved(old)
+                place, before, now = self.here(substituted(index, own)), now, Var(v.hint, v.fact, v.kind)
+                block.append(Let((now,), Apply(put, (before, place, self.here(old)))))
+            arms.append(block)
+            ends.append(now)
+        return If(self.here(link.test), *arms, [Join(new, *ends)])
 
 
 def laters(link):

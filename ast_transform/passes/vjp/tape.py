@@ -97,6 +97,64 @@ def made_of(v, sources):
     return found
 
 
+class ShapesOfAdjoints:
+    """Reads the shape of a value, where nothing else of it is read, from an adjoint of that shape: it is not saved.
+
+    The adjoint is read as it is at that place, after the writes before: a read of an older version would make a write
+    copy.  So `now` maps each adjoint that the backward loop carries to its latest version.
+    """
+
+    def __init__(self, restore):
+        self.restore = restore
+        self.held = [c.inner for c in restore.carries if type(c.inner.fact) is Array and c.inner.fact.dims]
+
+    def visit(self):
+        self.visit_block(self.restore.body, {d: d for d in self.held})
+
+    def visit_block(self, block, now):
+        for s in list(block):
+            if isinstance(s, (For, While)):
+                self.visit_loop(s, now)
+            elif isinstance(s, If):
+                ends = [self.visit_block(s.then, dict(now)), self.visit_block(s.orelse, dict(now))]
+                for d in self.held:
+                    joined = (k.var for k in s.joins if k.then is ends[0][d] and k.orelse is ends[1][d])
+                    now[d] = next(joined, now[d])
+            elif isinstance(s, Let):
+                self.read_from_adjoint(s, block, now)
+                if updates(s.value):
+                    now.update({d: s.targets[0] for d, v in now.items() if v is s.value.args[0]})
+        return now
+
+    def visit_loop(self, s, now):
+        within = {d: next((c.inner for c in s.carries if c.init is v), v) for d, v in now.items()}
+        for inner in blocks(s):
+            self.visit_block(inner, dict(within))
+        now.update({d: next(c.outer for c in s.carries if c.init is v) for d, v in now.items() if within[d] is not v})
+
+    def read_from_adjoint(self, s, block, now):
+        value = s.value
+        if not isinstance(value, Apply) or reads(value) != "shape" or not isinstance(v := value.args[0], Var):
+            return
+        made, other = self.restore.maker.get(v), self.adjoint_like(v, now)
+        if other is None and isinstance(made, Let) and isinstance(made.value, Apply) and \
+                reads(made.value) == "part" and isinstance(made.value.args[0], Var):
+            base = self.adjoint_like(made.value.args[0], now)
+            if base is not None:
+                other = v.like()
+                block.insert(next(k for k, t in enumerate(block) if t is s), Let(
+                    (other,), Apply(made.value.function, (base, *made.value.args[1:])), s.origin))
+        if other is not None:
+            s.value = Apply(value.function, (other, *value.args[1:]), value.kwargs, value.origin)
+
+    def adjoint_like(self, v, now):
+        """An adjoint of the same shape and dtype as a value of the pass; None if there is none."""
+        if v not in self.restore.child.inside or type(v.fact) is not Array:
+            return None
+        return next((now[d] for d in self.held if d.fact.rank == v.fact.rank and d.fact.dtype == v.fact.dtype and all(
+            a.same(b) for a, b in zip(d.fact.dims, v.fact.dims))), None)
+
+
 class Restore:
     """Adds the stores of one loop to its forward form and builds its backward form."""
 
@@ -132,55 +190,6 @@ class Restore:
                     self.index_blocks(inner)
                 for j in s.joins:
                     self.home[j.var], self.maker[j.var] = block, s
-
-    def ask_adjoints(self):
-        """Where only the shape of a value is asked for, an adjoint that has it is asked: the value is not saved.
-
-        It is asked as it is there, after the writes before: reading an older version would make of a write a copy.
-        """
-        held = [c.inner for c in self.carries if type(c.inner.fact) is Array and c.inner.fact.dims]
-
-        def like(v, now):
-            if v not in self.child.inside or type(v.fact) is not Array:
-                return None
-            return next((now[d] for d in held if d.fact.rank == v.fact.rank and d.fact.dtype == v.fact.dtype and all(
-                a.same(b) for a, b in zip(d.fact.dims, v.fact.dims))), None)
-
-        def ask(s, block, now):
-            value = s.value
-            if not isinstance(value, Apply) or reads(value) != "shape" or not isinstance(v := value.args[0], Var):
-                return
-            made, other = self.maker.get(v), like(v, now)
-            if other is None and isinstance(made, Let) and isinstance(made.value, Apply) and \
-                    reads(made.value) == "part" and isinstance(made.value.args[0], Var):
-                base = like(made.value.args[0], now)
-                if base is not None:
-                    other = v.like()
-                    block.insert(next(k for k, t in enumerate(block) if t is s), Let(
-                        (other,), Apply(made.value.function, (base, *made.value.args[1:])), s.origin))
-            if other is not None:
-                s.value = Apply(value.function, (other, *value.args[1:]), value.kwargs, value.origin)
-
-        def visit(block, now):
-            for s in list(block):
-                if isinstance(s, (For, While)):
-                    within = {d: next((c.inner for c in s.carries if c.init is v), v) for d, v in now.items()}
-                    for inner in blocks(s):
-                        visit(inner, dict(within))
-                    now.update({d: next(c.outer for c in s.carries if c.init is v) for d, v in now.items()
-                                if within[d] is not v})
-                elif isinstance(s, If):
-                    ends = [visit(s.then, dict(now)), visit(s.orelse, dict(now))]
-                    for d in held:
-                        joined = (k.var for k in s.joins if k.then is ends[0][d] and k.orelse is ends[1][d])
-                        now[d] = next(joined, now[d])
-                elif isinstance(s, Let):
-                    ask(s, block, now)
-                    if updates(s.value):
-                        now.update({d: s.targets[0] for d, v in now.items() if v is s.value.args[0]})
-            return now
-
-        visit(self.body, {d: d for d in held})
 
     def read_once(self):
         """Of values that a pass computes from the same operands, the backward pass reads one, which is saved.
@@ -443,7 +452,7 @@ class Restore:
 
     def run(self):
         step, build = self.step, self.build
-        self.ask_adjoints()
+        ShapesOfAdjoints(self).visit()
         needed = self.needed()
         along = carried_along(self, needed) if self.least(needed)[0] else []
         if along:

@@ -467,36 +467,7 @@ class Batch(Examples, Operations, Over, OwnRules, Control):
             return
         if part is None:
             raise ByExample(f"{spelled(function)} has no form for a whole batch")
-        bound = dict(rule.signature.bind(*value.args, **dict(value.kwargs)).arguments)
-        if astray(bound, lambda v: differs(self.varies.of(v))):
-            raise ByExample(f"a list inside a list differs in {spelled(function)}")
-        if any(isinstance(node, Pack) and rule.takes(n) != SEQUENCE and n != "shape" and differs(self.varies.of(node))
-               for n, node in bound.items()):
-            raise ByExample(f"a list of places or counts differs in {spelled(function)}")
-        names = [n for n, node in bound.items() if any(differs(self.varies.of(v)) for v in atoms(node))]
-        given = {n: tuple(self.in_double(function, self.op(v)) for v in node) if isinstance(node, tuple) else
-                 self.in_double(function, self.part_of(node)) for n, node in bound.items()}
-        given["first"] = next(iter(given.values()))
-        if "shape" in bound and "shape" in wanted_of(part):
-            given["shape"] = self.lengths(bound["shape"], value, first)
-        wanted = wanted_of(part)
-        first_name = next(iter(bound))
-        for n in bound:
-            if n not in wanted and not (n == first_name and "first" in wanted):
-                raise ByExample(f"{spelled(function)} with {n}= has no form for a whole batch")
-        if "rank" in wanted:
-            given["rank"] = Const(first.fact.rank)
-        for n in rule.signature.parameters:
-            if n not in given and n in wanted and wanted[n].default is inspect.Parameter.empty and \
-                    rule.signature.parameters[n].default is not inspect.Parameter.empty:
-                given[n] = Const(rule.signature.parameters[n].default)
-        if "count" in wanted:
-            given["count"] = self.count
-        if "units" in wanted:
-            given["units"] = tuple(Const(k) for k, d in enumerate(fact_of(value.args[0]).dims) if d.is_unit)
-        given["flags"] = tuple(Const(differs(self.varies.of(v))) for node in bound.values() if isinstance(node, tuple)
-                               for v in node)
-        given["batched"] = tuple(map(Const, names))
+        given = self.given_to(part, rule, value, first)
         try:
             made = self.reader.settle(read_part(self.reader, rule, "batch", given))
         except TransformError as error:                 # what the part cannot do, a loop can
@@ -508,6 +479,43 @@ class Batch(Examples, Operations, Over, OwnRules, Control):
             raise ByExample(f"{spelled(function)} gives several results")
         else:
             self.define(first, made)
+
+    def given_to(self, part, rule, value, first):
+        """The arguments for a record's part `batch`, by name; `first`: the result of the call."""
+        function, wanted = value.function, wanted_of(part)
+        bound = dict(rule.signature.bind(*value.args, **dict(value.kwargs)).arguments)
+        self.check_lists(function, rule, bound)
+        names = [n for n, node in bound.items() if any(differs(self.varies.of(v)) for v in atoms(node))]
+        given = {n: tuple(self.in_double(function, self.op(v)) for v in node) if isinstance(node, tuple) else
+                 self.in_double(function, self.part_of(node)) for n, node in bound.items()}
+        given["first"] = next(iter(given.values()))
+        if "shape" in bound and "shape" in wanted:
+            given["shape"] = self.lengths(bound["shape"], value, first)
+        first_name = next(iter(bound))
+        for n in bound:
+            if n not in wanted and not (n == first_name and "first" in wanted):
+                raise ByExample(f"{spelled(function)} with {n}= has no form for a whole batch")
+        if "rank" in wanted:
+            given["rank"] = Const(first.fact.rank)
+        empty = inspect.Parameter.empty
+        given.update((n, Const(p.default)) for n, p in rule.signature.parameters.items() if n not in given and
+                     n in wanted and wanted[n].default is empty and p.default is not empty)
+        if "count" in wanted:
+            given["count"] = self.count
+        if "units" in wanted:
+            given["units"] = tuple(Const(k) for k, d in enumerate(fact_of(value.args[0]).dims) if d.is_unit)
+        given["flags"] = tuple(Const(differs(self.varies.of(v))) for node in bound.values() if isinstance(node, tuple)
+                               for v in node)
+        given["batched"] = tuple(map(Const, names))
+        return given
+
+    def check_lists(self, function, rule, bound):
+        """Raises ByExample where a list that differs between the examples is an argument that no array replaces."""
+        if astray(bound, lambda v: differs(self.varies.of(v))):
+            raise ByExample(f"a list inside a list differs in {spelled(function)}")
+        if any(isinstance(node, Pack) and rule.takes(n) != SEQUENCE and n != "shape" and differs(self.varies.of(node))
+               for n, node in bound.items()):
+            raise ByExample(f"a list of places or counts differs in {spelled(function)}")
 
     def lengths(self, shape, value, target):
         """A shape as a tuple of lengths; the one left open is written out, since a batch may be empty."""
