@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Jacobians: a derivative in every direction at once, as vmap of the derivative in one.
+"""Jacobians: jacfwd and jacrev as vmap of a derivative in one direction over all directions.
 
-Forward mode takes a direction for each entry of the argument, reverse mode one for each entry of the result.
+Forward mode takes one direction for each entry of the argument, reverse mode one for each entry of the result.
 """
 import functools
 
@@ -19,7 +19,7 @@ from gradscribe.ast_transform.transforms import Grad, Jvp, Value, Vjp, label_of,
 
 
 class Jacobian(Grad):
-    """All derivatives of every entry of the result: the result's shape, then the argument's."""
+    """The derivative of every entry of the result by every entry of the argument: result axes first."""
 
     def __init__(self, argnums=0, forward=True, aux=False, holomorphic=False):
         super().__init__(argnums, None, False, aux, holomorphic, True)
@@ -103,7 +103,7 @@ class Jacobian(Grad):
 
     @staticmethod
     def directions(reader, value, arguments):
-        """How many entries a value has, and the directions along each of them; None and 1 for a number."""
+        """(number of entries of a value, a basis of unit directions for them); (None, 1) for a number."""
         fact = fact_of(value)
         if not fact.rank:
             return None, Const(1.0)
@@ -132,7 +132,9 @@ def args_of(section):
 
 
 def lengths_of(reader, value, arguments):
-    """The lengths of a value, asked of an argument where it has them: a result need not be computed to be measured."""
+    """The lengths of a value, read from an argument of the same length where there is one: a result whose lengths are
+    known from arguments need not be computed.
+    """
     def one(k, length):
         for v in arguments:
             for n, d in enumerate(v.fact.dims if isinstance(v.fact, Array) else ()):
@@ -150,5 +152,5 @@ class First(Vjp):
 
 
 def _is_none(value):
-    """None has no derivative: it stands in its place in the result, as in a tree of JAX's."""
+    """Whether a value is None, which has no derivative: the result has None in its place, as trees have in JAX."""
     return isinstance(value, Const) and value.value is None

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Liveness analysis of a function's names: which are read again before they are set anew.
+"""Liveness analysis of a function's names: which may be read before they are set again.
 
-A loop carries from pass to pass what is live where a pass begins; a name that every path sets first is a temporary of
-the pass.  Backward data flow over the tree (Aho, Lam, Sethi, Ullman, Compilers, section 9.2.5).  Names that inner
-functions and lazy generators read are live everywhere.
+A loop carries the names that are live at the start of a pass; a name that every path sets first is a temporary of the
+pass.  Backward data flow over the tree (Aho, Lam, Sethi, Ullman, Compilers, section 9.2.5).  Names that inner
+functions and generator expressions read are live everywhere.
 
 >>> tree = gast.parse('''def f(x, n):
 ...     y = z = x
@@ -24,7 +24,7 @@ LATER = (gast.FunctionDef, gast.Lambda, gast.GeneratorExp, gast.ClassDef)
 
 
 def mark_live(tree: gast.FunctionDef) -> None:
-    """Gives each loop of a function `live`: the names that are live where a pass begins, or where the loop ends."""
+    """Sets `live` on each loop of a function: the names that are live where a pass begins or the loop ends."""
     if hasattr(tree, "marked"):
         return
     tree.marked = True
@@ -45,7 +45,7 @@ class _Liveness:
         return out
 
     def inside(self, body, out, **jumps):
-        """The live names before a block in which break, continue or a raise lead elsewhere."""
+        """The live names before a block; `jumps`: the live names where break, continue or a raise lead."""
         held = {name: getattr(self, name) for name in jumps}
         vars(self).update(jumps)
         try:
