@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Reverse mode through branches and loops.
 
-A branch asks its test again.  A loop is run backwards; it carries the adjoints of what the forward loop carries and the
-sums for values from outside.  What its body reads of the forward pass is restored or recomputed (stores.py).
+A branch becomes a branch with the same test.  A loop is run backwards; it carries the adjoints of the forward carries,
+and sums for the adjoints of values from outside.  tape.py restores or recomputes the forward values that it reads.
 """
 import operator
 from dataclasses import replace
@@ -64,9 +64,6 @@ def reverse_branch(sweep: "Sweep", step: If) -> None:
     if all(d is None for d in joined.values()):
         return
     before, groups, outer = dict(sweep.adjoint), sweep.groups, sweep.build.block
-    for v, held in list(before.items()):
-        if isinstance(held, Pieces):
-            before[v] = held
     arms = []
     for arm in ("then", "orelse"):
         sweep.adjoint = {v: _copied(h) for v, h in before.items()}
@@ -120,9 +117,9 @@ def reverse_branch(sweep: "Sweep", step: If) -> None:
 
 
 def of_the_arm(sweep, dy, joined, source):
-    """The adjoint of a joined array, in the lengths of the arm that made it: the other one's may differ.
+    """The adjoint of a joined array with the lengths in this arm, which may differ from the other arm's.
 
-    Axes that the adjoint is constant along stay without entries; so do those it may be constant along.
+    Axes that the adjoint is, or may be, constant along stay as they are.
     """
     mine, theirs = fact_of(dy) if isinstance(dy, Var) else None, source.fact
     if not (isinstance(mine, Array) and isinstance(theirs, Array) and mine.rank == theirs.rank):
@@ -136,7 +133,7 @@ def of_the_arm(sweep, dy, joined, source):
 
 
 def joined_fact(sweep, v, values):
-    """The fact of an adjoint that two arms hand out; a Python number's is NumPy's where both made it so."""
+    """The fact of the join of an adjoint; that of a Python number is a NumPy float if both arms made one."""
     fact = sweep.whole_fact(v)
     numpys = Array(np.dtype(np.float64))
     return numpys if fact.weak and not fact.dims and all(
@@ -144,7 +141,7 @@ def joined_fact(sweep, v, values):
 
 
 def joined_container(sweep, v, branch, arms, before):
-    """A container's adjoint is joined element by element."""
+    """Joins a container's adjoint element by element."""
     held = [a.get(v) or Pieces(v.fact) for _, a in arms]
     outer = sweep.build.block
 
@@ -201,7 +198,7 @@ def step_While(sweep, step):
 
 
 def run_again(sweep, step):
-    """A loop whose values are not stored is run once more, storing, before it is reversed."""
+    """Reverses a checkpointed loop: runs it again, saving its values, and reverses that."""
     if not useful_carries(sweep, step, {c.outer: sweep.adjoint.get(c.outer) for c in step.carries}):
         for c in step.carries:
             sweep.adjoint.pop(c.outer, None)
@@ -232,7 +229,7 @@ def run_again(sweep, step):
 
 
 def rename_marks(loop, env):
-    """The marks of custom derivatives in a copy read the values of the copy."""
+    """Makes the marks of custom derivatives in a copied loop read the values of the copy."""
     for step in walk([loop]):
         mark = step.value.function if isinstance(step, Let) and isinstance(step.value, Apply) else None
         if isinstance(mark, Pullback):
@@ -372,13 +369,13 @@ def child_sweep(sweep, step):
 
 
 def zeros_again(sweep, carry, held):
-    """The adjoint that a pass leaves for a value it does not read."""
+    """The zero adjoint at the end of a backward pass, for a carry that the forward pass does not read."""
     fact = held.fact
     if not isinstance(fact, Array) or not fact.dims:
         return Const(0.0)
     if all(a.same(b) for a, b in zip(fact.dims, carry.inner.fact.dims)):
         return sweep.build.apply(np.zeros_like, held, hint=held.hint, fact=fact)
-    if carry.init is UNDEFINED:         # no pass reads it: any zero that broadcasts
+    if carry.init is UNDEFINED:         # not read by any pass: any zero that broadcasts will do
         ones = Pack("tuple", (Const(1),) * fact.rank)
         return created(sweep, np.zeros, (ones,), np.dtype(fact.dtype), fact, held.hint)
     if carry.inner in sweep.engine.unset:
@@ -389,7 +386,7 @@ def zeros_again(sweep, carry, held):
 
 
 def useful_carries(sweep, step, done):
-    """The carries whose adjoints matter: they reach, in some pass, a carry whose adjoint is known."""
+    """The active carries that, in this pass or a later one, reach a carry with an adjoint after the loop."""
     active = [c for c in step.carries if c.inner in sweep.active or c.outer in sweep.active]
     wanted = [c for c in active if done[c.outer] is not None]
     sources = _sources(step.body)
@@ -407,7 +404,10 @@ def useful_carries(sweep, step, done):
 
 
 def adjoints_of_items(sweep, step, child, outer_block):
-    """The adjoints of what a loop walks over."""
+    """Adds the adjoints of a loop's items to those of the arrays they come from.
+
+    -> [(carry, function to call with its outer variable)] for lists of adjoints
+    """
     found = []
     if not isinstance(step, For):
         return found
@@ -419,7 +419,7 @@ def adjoints_of_items(sweep, step, child, outer_block):
             found.append(listed_adjoint(sweep, step, child, v, source, dv, outer_block))
         elif dv is not None:
             if source in child.inside:
-                raise AssertionError("a loop walks over what it makes")
+                raise AssertionError("a loop iterates over what it makes")
             held = child.current(source)
             dv = expanded(child, dv, v)
             index = step.index
@@ -436,7 +436,7 @@ def adjoints_of_items(sweep, step, child, outer_block):
 
 
 def listed_adjoint(sweep, step, child, v, source, dv, outer_block):
-    """A list of adjoints, filled from the front while the loop runs backwards."""
+    """The carry of a list of adjoints, which the backward loop fills from the front, and what to do after the loop."""
     element = v.fact
     item = materialised(child, dv, element, v)
     place, after, base = slice_of(sweep, source, step.count)
@@ -449,7 +449,7 @@ def listed_adjoint(sweep, step, child, v, source, dv, outer_block):
     if after and isinstance(known, Pieces) and not step.reverse and all(
             known.elements[k] is not None and not isinstance(known.elements[k], Taken) for k in after):
         tail = [materialised(sweep, known.elements[k], base.fact.elements[k], (base, k, base.fact)) for k in after]
-        for k in after:                 # they are in the list from here on
+        for k in after:                 # they are part of the list now
             known.elements[k] = None
     init = sweep.build.let(f"d{base.hint}", Apply(no_elements, ()), inner.fact, ADJOINT) if tail is None else \
         Pack("list", tuple(tail))
@@ -467,9 +467,9 @@ def listed_adjoint(sweep, step, child, v, source, dv, outer_block):
 
 
 def slice_of(sweep, source, count):
-    """Which elements of which container a loop goes over, and those that follow them to its end.
+    """(places of the elements that a loop iterates over, places after them, container).
 
-    count: of the passes; a shorter list beside this one, or a range, ends the loop
+    count: the number of passes, which a shorter list or a range in the loop's zip may limit
     """
     made, n = sweep.made_by.get(source), count.value if isinstance(count, Const) else len(source.fact.elements)
     if is_application(made, operator.getitem) and isinstance(made.args[0], Var) and \
@@ -485,7 +485,7 @@ def slice_of(sweep, source, count):
 
 
 def _only_needed(loop, wanted):
-    """Leave a loop with the carries that its passes read or whose end is wanted; the latter may lack a beginning."""
+    """Removes the carries of a loop that neither its passes read nor `wanted` has; unread ones lose their init."""
     kept = []
     while True:
         read = {v for block in blocks(loop) for s in block for v in all_reads(s)}
@@ -518,7 +518,7 @@ def _copied(held):
 
 
 def _sources(body):
-    """What each value of a block is made from, through inner loops and branches."""
+    """{value: the values it is made from} for a block, inner loops and branches included."""
     found = {}
     def visit(block):
         for step in block:

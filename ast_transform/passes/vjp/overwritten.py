@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""An array that is overwritten from end to end forgets what it held: it is a new one from there on.
+"""Replaces arrays that are overwritten completely by new ones.
 
-`k[0] = a; k[1:] = b` sets every entry of k, whatever k was.  The first of the two then writes into an empty array, so
-that no adjoint reaches what was there, nothing of it is saved, and the entries can be computed again going backward.
+`k[0] = a; k[1:] = b` sets every entry of k, so the first write may as well write into np.empty.  Then no adjoint
+reaches the old array, nothing of it is saved, and the entries can be recomputed in the backward pass.
 """
 from collections import Counter
 from collections.abc import Callable, Container
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 
 def unread(x: Var, index: Var | Const | Pack | Slice, sweep: "Sweep") -> bool:
-    """Whether nothing asks for the adjoint of this part of x: x is a new array that was written elsewhere."""
+    """Whether the adjoint of this part of x is never read: x is a new array that was written elsewhere."""
     made, regions = sweep.made_by.get(x), sweep.engine.regions
     if not isinstance(made, Apply) or made.function is not put:
         return False
@@ -47,9 +47,9 @@ def unread(x: Var, index: Var | Const | Pack | Slice, sweep: "Sweep") -> bool:
 
 
 def forgotten(function: Function, length_of: Callable[[Length], Var | Apply | None], several: Container[Var]) -> list:
-    """The body with new arrays where old ones are overwritten.
+    """The body of a function with new arrays in place of those that are overwritten completely.
 
-    length_of: the operand of a length; several: what has a dtype that is known when running only
+    length_of: gives the operand of a length; several: values whose dtype is known only when running
     """
     writes = {s.targets[0]: s for s in walk(function.body) if is_write(s)}
     if not writes:
@@ -136,7 +136,7 @@ def is_new(step):
 
 
 def empty(base, function, length_of):
-    """An operation that makes an array like another of what the arguments tell."""
+    """An operation that makes an array like `base` from arguments alone; None if they do not have its lengths."""
     fact = base.fact
     if not isinstance(fact, Array) or fact.dtype is None or np.dtype(fact.dtype).kind not in "fc":
         return None

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""vmap: every value that differs between the examples gets an axis in front, every operation its whole-batch form.
+"""vmap: values that differ between examples get a batch axis in front, operations on them their whole-batch form.
 
-What is the same for all examples is computed once.  A call without a whole-batch form, and control flow that differs
-between examples, become a loop over them (examples.py), so that each runs its own branch and its own number of passes.
+Values that are the same for all examples are computed once.  Calls without a whole-batch form, and control flow that
+differs between examples, become a loop over the examples (examples.py).
 
 >>> from gradscribe.ast_transform.examples import batched, show
 >>> print(show(batched("def f(W, x): return np.tanh(W @ x)", np.ones((2, 3)), np.ones((5, 3)), axes=(None, 0))))
@@ -82,13 +82,13 @@ from gradscribe.ast_transform.passes.vmap.varies import (
 )
 from gradscribe.ast_transform.source.diagnose import LanguageError, TransformError
 
-ARRAYS = {                              # functions of Python's numbers, and those of arrays that do the same
+ARRAYS = {                              # functions of Python numbers -> the equivalent functions of arrays
     operator.not_: np.logical_not, both: np.logical_and, either: np.logical_or,
     builtins.max: np.maximum, builtins.min: np.minimum,
     math.isnan: np.isnan, math.isinf: np.isinf, math.isfinite: np.isfinite,
 }
-OF_NUMBERS = {math.hypot: np.hypot}      # Python's functions that share no record with NumPy's
-SHORT = 16                              # entries of an array that is held in registers
+OF_NUMBERS = {math.hypot: np.hypot}      # functions of math that share no record with NumPy's
+SHORT = 16                              # entries at most of an array that compiled code holds in registers
 CASTS = {float: float, int: int, complex: complex, bool: bool, operator.truth: bool}
 
 
@@ -99,9 +99,10 @@ class Batch(Examples, Operations, Over, OwnRules, Control):
         self.new, self.scope = {}, []
 
     def run(self, function, mapped, length, outputs):
-        """`mapped`: the parameters' values that differ, with their masks; `length`: how many examples there are.
+        """The function over a batch.
 
-        `outputs(result, place)` puts the batch where it is wanted: `place(leaf, axis)`.
+        mapped: {variable of a parameter that differs: its mask} (varies.py); length: the number of examples;
+        outputs(result, place): gives the batched result, by place(leaf, axis) for each leaf
         """
         try:
             return self.attempt(function, mapped, length, outputs)
@@ -150,7 +151,7 @@ class Batch(Examples, Operations, Over, OwnRules, Control):
         return Function(self.label, params, out, whole, function.about, dict(function.notes))
 
     def with_batches(self, body):
-        """(the body with callees in place of their calls where these have no form for a batch, if there are any)"""
+        """The body with callees inlined that have no batched form."""
         def instead(step, callee):
             differing = () if isinstance(callee, CustomFunction) else self.differing(step)
             return inlined(step) if differing and self.batch_of(callee, differing) is None else None
@@ -160,7 +161,7 @@ class Batch(Examples, Operations, Over, OwnRules, Control):
         return tuple(k for k, a in enumerate(step.value.args) if differs(self.varies.of(a)))
 
     def batch_of(self, callee, differing):
-        """A callee's form for a batch of some of its arguments, or None: it is read in place."""
+        """The batched form of a callee, for arguments that differ by number; None if it is to be inlined."""
         key = callee, differing
         if key not in self.forms:
             self.forms[key] = None
@@ -178,7 +179,7 @@ class Batch(Examples, Operations, Over, OwnRules, Control):
         try:
             made = inner.attempt(callee, {callee.params[k].value: True for k in differing}, self.length, outputs)
         except (ByExample, TransformError):
-            return None                 # in place of the call, some of it may be done for the whole batch
+            return None                 # inlined, parts of it may have a whole-batch form
         finally:
             self.build.block, self.build.origin = block, origin
         results = made.result.items if several else (made.result,)
@@ -188,7 +189,7 @@ class Batch(Examples, Operations, Over, OwnRules, Control):
         return made
 
     def call(self, step):
-        """The call of a function of the user's, of its form for a batch."""
+        """Calls the batched form of a user's function."""
         differing = self.differing(step)
         given = [self.whole(a, True) if k in differing else self.op(a) for k, a in enumerate(step.value.args)]
         made, facts = self.batch_of(step.value.function, differing), [self.fact(t.fact, True) for t in step.targets]
@@ -198,8 +199,8 @@ class Batch(Examples, Operations, Over, OwnRules, Control):
             value.kind = target.kind
 
     def rules_over(self, body):
-        """A function that brings its own derivative is called for each example, unless it looks at the others: then it
-        is read in place of the call, and its derivative is one of an example, not of the batch.
+        """The body with functions inlined that have a custom derivative and communicate between examples: their rule
+        is for one example, not for the batch.  Others with a custom derivative are called for each example.
         """
         out = []
         for step in body:
@@ -234,7 +235,7 @@ class Batch(Examples, Operations, Over, OwnRules, Control):
         raise AssertionError("nothing differs")
 
     def placed(self, leaf, axis):
-        """(whether it differs, an operand) for a result, with the examples along an axis; None: not at all."""
+        """(whether a result differs, its operand with the batch along an axis); axis None: the operand as it is."""
         mask = self.varies.of(leaf)
         fact = fact_of(leaf)
         if not isinstance(fact, (Array, Sequence)) or axis is None:
@@ -249,7 +250,7 @@ class Batch(Examples, Operations, Over, OwnRules, Control):
     # values
 
     def fact(self, fact, mask):
-        """The fact of a value with the batch in front."""
+        """The fact of a value with the batch axis in front."""
         if not differs(mask):
             return fact
         if isinstance(fact, Sequence):
@@ -264,13 +265,13 @@ class Batch(Examples, Operations, Over, OwnRules, Control):
         return substituted(node, self.new)
 
     def like(self, var):
-        """The batched value of a name, still to be made."""
+        """A new variable for the batched value of another."""
         new = Var(var.hint, self.fact(var.fact, self.varies.of(var)), var.kind, var.again)
         self.new[var] = new
         return new
 
     def define(self, var, value):
-        """The value takes the name and, where the examples' own rules gave another, the dtype."""
+        """Makes a value the batched form of a variable: gives it the name, and the dtype of one example."""
         want = self.fact(var.fact, self.varies.of(var))
         if isinstance(want, Array) and isinstance(value, (Var, Const)):
             if fact_of(value).rank != want.rank:
@@ -285,7 +286,7 @@ class Batch(Examples, Operations, Over, OwnRules, Control):
             self.scope.append(value)
 
     def whole(self, node, mask, fact=None):
-        """An operand in which all that the mask says has the batch in front."""
+        """An operand whose parts have the batch axis wherever the mask says so."""
         if isinstance(node, Pack):
             masks = mask if isinstance(mask, tuple) else [mask] * len(node.items)
             return Pack(node.kind, tuple(map(self.whole, node.items, masks)), node.keys, node.cls)
@@ -312,12 +313,12 @@ class Batch(Examples, Operations, Over, OwnRules, Control):
         if not isinstance(held_fact, Array) or isinstance(held_fact, Listed):
             made = self.build.made.get(given)
             if isinstance(made, Apply) and made.function is no_elements:
-                return given            # an empty list is one of batches too
+                return given            # an empty list needs no batch axis
             raise ByExample("a list is the same for all examples in one place and differs in another")
         return self.repeated(given, held_fact)
 
     def repeated(self, value, fact):
-        """One value for all examples, with an axis for them."""
+        """A value that is the same for all examples, repeated along a batch axis."""
         dims = [self.build.length(value, k) for k in range(fact_of(value).rank)] if isinstance(value, Var) else []
         shape = Pack("tuple", (self.count, *dims)) if dims else self.count
         dtype = np.dtype(fact.dtype)
@@ -329,7 +330,7 @@ class Batch(Examples, Operations, Over, OwnRules, Control):
                 isinstance(made, Apply) and made.function in (np.zeros, np.zeros_like):
             words = {} if dtype == np.float64 else {"dtype": Const(dtype)}
             return self.build.apply(np.zeros, shape, hint=hint, fact=want, **words)
-        if is_application(made, np.empty) and made.args:     # nothing is in it yet
+        if is_application(made, np.empty) and made.args:     # no contents to copy
             lengths = made.args[0].items if isinstance(made.args[0], Pack) else (made.args[0],)
             shape = Pack("tuple", (self.count, *map(self.op, lengths)))
             words = {} if dtype == np.float64 else {"dtype": Const(dtype)}
@@ -341,7 +342,7 @@ class Batch(Examples, Operations, Over, OwnRules, Control):
     # statements
 
     def block(self, body):
-        """A block; statements that need a loop over the examples share one."""
+        """Batches a block; statements that need a loop over the examples share one."""
         mark, k = len(self.scope), 0
         alone = [self.alone(step) for step in body]
         lists = self.used_up(body, alone)
@@ -370,8 +371,8 @@ class Batch(Examples, Operations, Over, OwnRules, Control):
         return mark
 
     def used_up(self, body, alone):
-        """The statements that make a list, the same for all examples, which a loop over the examples pops from or adds
-        to: each example needs one of its own, so they belong in that loop, and are marked in `alone`.
+        """The statements that make a list which is the same for all examples, but which a loop over them changes.  Each
+        example needs a copy of it, so these statements belong in that loop, and are marked in `alone`.
         """
         maker = {v: k for k, s in enumerate(body) for v in all_made([s])}
         lists: set = set()
@@ -392,7 +393,7 @@ class Batch(Examples, Operations, Over, OwnRules, Control):
                 lists.add(body[k])
 
     def batched(self, step):
-        """Whether a statement makes or tells something that differs."""
+        """Whether a statement reads or makes values that differ, or draws."""
         return any(differs(self.varies.of(v)) for v in (*all_reads(step), *all_made([step]))) or draws([step])
 
     def step(self, step):
@@ -440,7 +441,7 @@ class Batch(Examples, Operations, Over, OwnRules, Control):
             self.by_rule(step, value)
 
     def of_arrays(self, value):
-        """A call in which lists that differ are arrays: the batch is in front of these, behind the length of those."""
+        """A call in which arrays replace lists that differ: the batch axis is first in arrays, second in lists."""
         env = {}
         for v in operands(value):
             if isinstance(v.fact, Listed) and differs(self.varies.of(v)) and v not in env:
@@ -481,7 +482,7 @@ class Batch(Examples, Operations, Over, OwnRules, Control):
             self.define(first, made)
 
     def given_to(self, part, rule, value, first):
-        """The arguments for a record's part `batch`, by name; `first`: the result of the call."""
+        """The arguments for a record's part `batch`, by name; first: the result of the call."""
         function, wanted = value.function, wanted_of(part)
         bound = dict(rule.signature.bind(*value.args, **dict(value.kwargs)).arguments)
         self.check_lists(function, rule, bound)
@@ -518,7 +519,7 @@ class Batch(Examples, Operations, Over, OwnRules, Control):
             raise ByExample(f"a list of places or counts differs in {spelled(function)}")
 
     def lengths(self, shape, value, target):
-        """A shape as a tuple of lengths; the one left open is written out, since a batch may be empty."""
+        """A shape as a tuple of lengths; computes a length of -1, which NumPy cannot if the batch is empty."""
         items = list(shape.items) if isinstance(shape, Pack) else [shape]
         if isinstance(shape, Const):
             items = [Const(n) for n in (shape.value if isinstance(shape.value, tuple) else (shape.value,))]
@@ -540,7 +541,7 @@ class Batch(Examples, Operations, Over, OwnRules, Control):
         return tuple(items)
 
     def part_of(self, node):
-        """An operand for a rule's part; all parts of a list have the batch in front, or none."""
+        """An operand for a rule's part; either all parts of a list have the batch axis, or none."""
         if isinstance(node, (Pack, tuple)):
             mask = False
             for v in atoms(node):
@@ -549,9 +550,9 @@ class Batch(Examples, Operations, Over, OwnRules, Control):
         return self.op(node)
 
     def entries(self, function, rule, value, fact):
-        """A function of each entry: operands of lower rank get the axes they lack, after the batch.
+        """An elementwise call: operands of lower rank get the axes that they lack after the batch axis.
 
-        Python counts its truth values, True + True is 2: arrays of them would stay truth values, and are ints here.
+        Python bools are converted to ints, since True + True is 2 in Python, but True for arrays.
         """
         rank, numbers = fact.rank, [f for f in map(fact_of, value.args) if isinstance(f, Array)]
         function, called = ARRAYS.get(function, function), function
@@ -567,10 +568,10 @@ class Batch(Examples, Operations, Over, OwnRules, Control):
         return self.build.call(function, tuple(args), words)
 
     def as_met(self, function, rule, given, args):
-        """Python's numbers that differ, in the dtype in which each is taken beside float32: an array of them is of
-        doubles, and a comparison with it is another.
+        """The operands, with Python numbers that differ cast to the dtype that NumPy gives them beside the others: the
+        batch of such a number is an array of doubles, which would widen float32.
 
-        Source: NEP 50, promotion of Python's numbers.
+        Source: NEP 50, promotion of Python numbers.
         """
         facts = [fact_of(a) for a in given]
         if of_floats(function) or not all(isinstance(f, Array) for f in facts) or not any(f.weak for f in facts) or all(
@@ -585,7 +586,7 @@ class Batch(Examples, Operations, Over, OwnRules, Control):
             self.varies.of(g)) else a for a, f, t, g in zip(args, facts, taken, given)]
 
     def in_double(self, function, node):
-        """What a function of Python's floats computes with: they are doubles."""
+        """An operand as a function of `math` takes it: as doubles."""
         fact = fact_of(node) if isinstance(node, Var) else None
         if not of_floats(function) or not isinstance(fact, Array) or fact.kind != "f" or fact.weak or \
                 fact.dtype == np.float64:
@@ -608,16 +609,16 @@ class Batch(Examples, Operations, Over, OwnRules, Control):
 
 
 def calls_over(function, axis):
-    """Whether a callee has an operation over the axis of that name, or calls one that has."""
+    """Whether a callee has an operation over the axis of that name, or calls a function that has."""
     values = [s.value for s in walk(function.body) if isinstance(s, Let)]
     return any(is_over(v, axis) or isinstance(v, Apply) and isinstance(v.function, Function) and
                calls_over(v.function, axis) for v in values)
 
 
 def few_numbers(body):
-    """Whether an example is a row of statements on short vectors: compiled, they are numbers in registers.
+    """Whether an example is straight-line code on short vectors, which compiled code keeps in registers.
 
-    Not where all are numbers, which whole-batch code takes eight at a time.
+    Not if all values are numbers: whole-batch code vectorises these.
     """
     facts = [v.fact for step in body for v in made(step)]
     if not all(isinstance(step, Let) for step in body) or not all(isinstance(f, Array) for f in facts):

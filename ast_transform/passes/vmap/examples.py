@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The loop over the examples: what has no whole-batch form, and control flow that differs between them."""
+"""The loop over the examples, for statements without a whole-batch form and control flow that differs between them."""
 import inspect
 import keyword
 import math
@@ -44,7 +44,7 @@ ONE_BY_ONE = "one example at a time: "
 
 class Examples:
     def alone(self, step):
-        """Why a statement needs a loop over the examples, or None."""
+        """The reason why a statement needs a loop over the examples; None if it does not."""
         if isinstance(step, Effect):
             return "what it tells differs" if any(differs(self.varies.of(v)) for v in all_reads(step)) else None
         if self.strategy == "loop" and self.batched(step) and not self.is_over(step):
@@ -58,7 +58,7 @@ class Examples:
         if isinstance(step, For) and differs(self.varies.of(step.count)):
             return "each makes its own number of passes"
         if self.is_over(step):
-            return None                 # its blocks are looked at one by one
+            return None                 # its blocks are checked one by one
         for block in blocks(step):
             for inner in block:
                 reason = self.alone(inner)
@@ -67,7 +67,7 @@ class Examples:
         return None
 
     def whole_loop(self, function, body, result):
-        """Where all that differs belongs in one loop, a loop of calls of the function; False where it does not."""
+        """If all that differs belongs in one loop, makes a loop of calls of the function; returns whether it has."""
         if any(map(self.is_over, body)):
             return False
         reasons = [self.alone(step) for step in body]
@@ -83,10 +83,10 @@ class Examples:
             return False
         own = {*all_made(body), *(p.value for p in function.params)}
         if not own.issuperset(v for s in body for v in all_reads(s)):
-            return False                # of a function inside another, which reads what is that one's
+            return False                # a closure, which reads variables of the outer function
         label = function.label
         label = label if label.isidentifier() and not keyword.iskeyword(label) else "function"
-        own = getattr(function.about, "__name__", "") == label      # not what is derived from it
+        own = getattr(function.about, "__name__", "") == label      # not a derivative of it
         text = own_text(function.about) if own and not self.reader.writes_arguments else None
         callee = Function(label, list(function.params), body, result, function.about,
                           {"fresh": True, "nests": True, "text": text})
@@ -102,7 +102,7 @@ class Examples:
         return True
 
     def by_example(self, group, reason):
-        """The statements in a loop over the examples; what they make is collected."""
+        """Puts statements into a loop over the examples, which collects their results in arrays."""
         if self.strategy == "rewrite":
             raise LanguageError(f"strategy='rewrite': no whole-batch form is known: {reason}", group[0].origin,
                                 "Leave strategy out: a loop over the examples runs it.")
@@ -122,7 +122,7 @@ class Examples:
             raise LanguageError("what is no array differs between the examples", group[0].origin,
                                 "Return arrays.")
         unset = next((v for v in results if v in self.unset), None)
-        if unset is not None and self.strategy == "auto":       # one example may lack it, and not read it either
+        if unset is not None and self.strategy == "auto":       # unset in some examples, which then do not read it
             raise ByExample(f"{unset.hint} may have no value")
         outer, origin = self.build.block, self.build.origin
         self.build.origin = group[0].origin
@@ -134,7 +134,7 @@ class Examples:
         for v in inputs:
             if differs(self.varies.of(v)):
                 env[v] = self.example(v, self.op(v), self.varies.of(v), index)
-            elif is_no_list(self.build.made.get(v)):        # what is kept of an example is its own
+            elif is_no_list(self.build.made.get(v)):        # each example fills its own list
                 env[v] = self.build.let(v.hint, Apply(no_elements, ()), v.fact, v.kind)
             else:
                 env[v] = self.op(v)
@@ -163,7 +163,7 @@ class Examples:
         self.build.origin = origin
 
     def example(self, var, value, mask, index):
-        """What one example has of a batched value."""
+        """The part of a batched value that belongs to one example."""
         if isinstance(var.fact, Sequence):
             items = []
             for key, element, m in zip(keys_of(var.fact), var.fact.elements, mask):
@@ -175,7 +175,7 @@ class Examples:
             if self.strategy == "auto":
                 raise ByExample("a list differs between the examples")
             raise LanguageError("a list differs between the examples", self.build.origin, "Use an array.")
-        if var.fact.weak and var.fact.kind in "ifc":            # one of Python's numbers, as it is of one example
+        if var.fact.weak and var.fact.kind in "ifc":            # a Python number, as in one example
             number = self.build.let(var.hint, Apply(operator.getitem, (value, index)), Array(np.dtype(var.fact.dtype)))
             return self.build.let(var.hint, Apply(var.fact.dtype, (number,)), var.fact)
         if var.fact.rank == 0:
@@ -184,7 +184,7 @@ class Examples:
         return self.build.item(value, index, var.hint)
 
     def collector(self, var):
-        """(what it is at first, what a pass sees, whether it is a list) for what every example makes."""
+        """(init, variable inside, whether it is a list) of the carry that collects a value of all examples."""
         dtype, sizes = np.dtype(var.fact.dtype), []
         for d in var.fact.dims:
             sizes.append(self.length_of(d))
@@ -204,7 +204,7 @@ class Examples:
                 Var(var.hint, fact, var.kind), False)
 
     def made_first(self, var, value, inner, index):
-        """The array for all examples, made when the first has told its shape."""
+        """The array for all examples, which the first pass allocates, when it knows the shape."""
         outer, self.build.block = self.build.block, []
         shape = Pack("tuple", (self.count, *(self.build.length(value, k) for k in range(var.fact.rank))))
         made = self.build.apply(np.empty, shape, dtype=Const(np.dtype(var.fact.dtype)), fact=inner.fact)
@@ -215,7 +215,7 @@ class Examples:
         return held
 
     def length_of(self, length):
-        """A length as an operand, from the arrays in scope; None where none has it."""
+        """A length as an operand, from the arrays in scope; None if none has it."""
         n = length.normal()
         if n.symbol is None:
             return Const(n.offset)
@@ -232,13 +232,13 @@ def is_no_list(value: Any) -> bool:
 
 
 def small(step):
-    """A number made from numbers, which each example may make for itself."""
+    """Whether a statement computes a number from numbers, so that each example may as well repeat it."""
     return isinstance(step, Let) and all(isinstance(v.fact, Array) and not v.fact.dims
                                          for v in (*step.targets, *all_reads(step)))
 
 
 def own_text(function):
-    """The text of a plain function that needs nothing but NumPy; None for another."""
+    """The source of a plain function that needs only NumPy and math; None for other functions."""
     if not isinstance(function, types.FunctionType) or function.__closure__ or function.__name__ == "<lambda>":
         return None
     names, queue = set(), [function.__code__]
