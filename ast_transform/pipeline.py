@@ -168,8 +168,8 @@ class Pipeline:
         """Refuses to differentiate a batch whose examples have a custom derivative and communicate with each other."""
         if self.reader.without_rule:
             label, axis, origin = self.reader.without_rule
-            raise LanguageError(f"{label} brings its own derivative and looks along the axis {axis!r}: the derivative "
-                                "of a whole batch of it is not known", origin,
+            raise LanguageError(f"{label} has a custom derivative and communicates over the axis {axis!r}: the "
+                                "derivative of a whole batch of it is not known", origin,
                                 "Differentiate inside the batch: gs.vmap(gs.grad(f), axis_name=...).")
 
     def batch(self, function, mapped, length, label, outputs, strategy="auto", axis_name=None) -> Function:

@@ -226,7 +226,7 @@ class Reverse:
         def instead(step, callee):
             if isinstance(callee, CustomFunction) and any(a in active for a in operands(step.value)):
                 if callee.rule.mode == "vmap":
-                    raise RuleError(f"{callee.label} brings its own form for a batch, and no reverse rule",
+                    raise RuleError(f"{callee.label} has a custom batching rule and no reverse rule",
                                     step.origin, "Wrap it in gs.custom_vjp, and give it its defvjp.")
                 return self.with_own_rule(step, callee, active)
             wrt = tuple(k for k, a in enumerate(step.value.args) if isinstance(a, Var) and a in active)

@@ -354,7 +354,7 @@ class Batch(Examples, Operations, Over, OwnRules, Control):
             end = next((n for n in range(k, len(body)) if self.is_over(body[n])), len(body))
             last = max((n for n in range(k, end) if alone[n] is not None), default=None)
             if last is None:
-                what = "a function with a batch rule of its own" if any(
+                what = "a function with a custom batching rule" if any(
                     isinstance(s, Let) and brings_batch(s.value) for s in walk([body[k]])) else \
                     f"a function over the axis {self.axis!r}"
                 raise LanguageError(f"{what} in control flow that differs between the examples: {alone[k]}",
@@ -404,7 +404,7 @@ class Batch(Examples, Operations, Over, OwnRules, Control):
 
     def step_Effect(self, step):
         if any(differs(self.varies.of(v)) for v in operands(step.value)):
-            raise ByExample("what is told differs between the examples")
+            raise ByExample("an effect differs between the examples")
         value = substituted(step.value, self.new)
         self.build.block.append(step if value is step.value else Effect(value, step.origin, step.note))
 
@@ -457,7 +457,7 @@ class Batch(Examples, Operations, Over, OwnRules, Control):
         value = self.of_arrays(value)
         if isinstance(function, CustomFunction):
             raise ByExample(f"{function.label} is called for each" if function.rule.mode == "each" else
-                            f"{function.label} brings its own derivative")
+                            f"{function.label} has a custom derivative")
         rule = rule_of(function)
         if function in CASTS and len(value.args) == 1:
             self.define(first, self.build.cast(self.op(value.args[0]), np.dtype(CASTS[function]), first.hint))

@@ -46,7 +46,7 @@ class Examples:
     def alone(self, step):
         """The reason why a statement needs a loop over the examples; None if it does not."""
         if isinstance(step, Effect):
-            return "what it tells differs" if any(differs(self.varies.of(v)) for v in all_reads(step)) else None
+            return "its effect differs" if any(differs(self.varies.of(v)) for v in all_reads(step)) else None
         if self.strategy == "loop" and self.batched(step) and not self.is_over(step):
             return self.reason
         if isinstance(step, Let):
@@ -118,8 +118,8 @@ class Examples:
         lost = [v for s in group for v in made(s) if self.reads.get(v, 0) > counts.get(v, 0) and v not in results]
         if lost or any(isinstance(v.fact, Listed) for v in results):
             if self.strategy == "auto":
-                raise ByExample("what is no array differs between the examples")
-            raise LanguageError("what is no array differs between the examples", group[0].origin,
+                raise ByExample("a value that is no array differs between the examples")
+            raise LanguageError("a value that is no array differs between the examples", group[0].origin,
                                 "Return arrays.")
         unset = next((v for v in results if v in self.unset), None)
         if unset is not None and self.strategy == "auto":       # unset in some examples, which then do not read it

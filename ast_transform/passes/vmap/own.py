@@ -61,8 +61,8 @@ class OwnRules:
         env = dict(zip([p.value for p in callee.params], args))
         batched = {p.value for p, m in zip(callee.params, masks) if differs(m)}
         if batched & callee.fixed:
-            raise LanguageError(f"{callee.label} brings its own form for a batch, and a function that is given to it "
-                                "reads what differs between the examples", step.origin, "Make it an argument.")
+            raise LanguageError(f"{callee.label} has a custom batching rule, and a function that is given to it reads "
+                                "a value that differs between the examples", step.origin, "Make it an argument.")
 
         def flagged(value):
             if isinstance(value, Struct):
