@@ -153,18 +153,18 @@ class Pipeline:
     # transformations of normal forms
 
     def reverse(self, function, wrt, label, seed=None, value=False, aux=False, many=False) -> Function:
-        self.rules_are_there()
+        self.check_custom_rules()
         engine = Reverse(self.reader, label)
         engine.many = many
-        with self.undisturbed():
+        with self.builder_restored():
             return check(engine.run(function, wrt, Const(1.0) if seed is None else seed, value, aux), "reverse mode")
 
     def forward(self, function, wrt, label, value=True) -> Function:
-        self.rules_are_there()
-        with self.undisturbed():
+        self.check_custom_rules()
+        with self.builder_restored():
             return check(Forward(self.reader, label).run(function, wrt, value), "forward mode")
 
-    def rules_are_there(self):
+    def check_custom_rules(self):
         """Refuses to differentiate a batch whose examples have a custom derivative and communicate with each other."""
         if self.reader.without_rule:
             label, axis, origin = self.reader.without_rule
@@ -173,7 +173,7 @@ class Pipeline:
                                 "Differentiate inside the batch: gs.vmap(gs.grad(f), axis_name=...).")
 
     def batch(self, function, mapped, length, label, outputs, strategy="auto", axis_name=None) -> Function:
-        with self.undisturbed():
+        with self.builder_restored():
             return check(Batch(self.reader, label, axis_name, strategy).run(function, mapped, length, outputs), "vmap")
 
     def tangent_over(self, reader, function, args, axes):
@@ -191,7 +191,7 @@ class Pipeline:
         return Vmap(tuple(0 if is_array(a) else None for a in args)).read(reader, function, args, {})
 
     @contextmanager
-    def undisturbed(self):
+    def builder_restored(self):
         """Restores the builder's block and origin: a transformation may run while a function is being read."""
         build = self.reader.build
         block, origin = build.block, build.origin

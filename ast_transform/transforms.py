@@ -155,7 +155,7 @@ def differentiated(label, base, args, caller):
     return found
 
 
-def untold(function, what):
+def without_repeated_effects(function, what):
     """A derivative without the effects of the function, which has been called at the same primals already."""
     acts_once(function.body, what)
     function.body = drop_dead(function.body, function.result, again=True)
@@ -193,10 +193,10 @@ class Vjp(Transform):
         made.params = [*made.params, *(Param(v.hint, v) for v in self.leaves)]
         if self.valued:
             made.result = made.result.items[0].items[0] if self.aux else made.result.items[0]
-            return untold(made, "gs.vjp")
+            return without_repeated_effects(made, "gs.vjp")
         adjoints = dict(zip(self.places, (made.result.items[0] if self.aux else made.result).items))
         made.result = Pack("tuple", tuple(adjoints.get(k, Const(None)) for k in range(self.primals)))
-        return untold(made, "gs.vjp") if self.again else made
+        return without_repeated_effects(made, "gs.vjp") if self.again else made
 
     def seed(self, result):
         if isinstance(result, Pack):
@@ -261,7 +261,7 @@ class Jvp(Transform):
         made = engine.forward(function, leaves_of(wrt), f"jvp_{function.label}", not self.tangent_only)
         if self.valued:
             made.result = made.result.items[0]
-        return untold(made, "gs.linearize") if self.again else made
+        return without_repeated_effects(made, "gs.linearize") if self.again else made
 
     def with_zeros(self, reader, primals, env, k, extra):
         """Tangent number k, with an array of zeros where a rule was given the number zero for an array without one."""

@@ -113,8 +113,8 @@ class Regions:
         names = Names(array)
         for v, crossed in names:
             for use in self.uses.get(v, ()):
-                if use.part is not None and v in named(use):
-                    names.add(self.handed_on(crossed, use, loops))
+                if use.part is not None and v in passed_on(use):
+                    names.add(self.later_names(crossed, use, loops))
                     continue
                 what, place = access(v, use.step)
                 if what == "all" or what == "part" and not self.apart(index, loops, place, use.loops, crossed, v.fact):
@@ -131,12 +131,12 @@ class Regions:
         names = Names(array)
         for v, crossed in names:
             for use in self.uses.get(v, ()):
-                if use.part is not None and v in named(use) or not counts(use):
+                if use.part is not None and v in passed_on(use) or not counts(use):
                     continue
                 what, place = access(v, use.step)
                 if what == "all" or what == "part" and not self.apart(place, use.loops, index, loops, crossed, v.fact):
                     return True
-            before = self.came_from(v, crossed, index, loops)
+            before = self.earlier_names(v, crossed, index, loops)
             if before is None:
                 return True
             names.add(before)
@@ -157,7 +157,7 @@ class Regions:
                     return None
                 names.add([(step.value.args[0], crossed)])
                 continue
-            before = self.came_from(v, crossed, index, loops)
+            before = self.earlier_names(v, crossed, index, loops)
             if before is None:
                 return None
             names.add(before)
@@ -165,7 +165,7 @@ class Regions:
                 found.append(v)
         return found
 
-    def came_from(self, v, crossed, index, loops):
+    def earlier_names(self, v, crossed, index, loops):
         """The earlier versions of an array: [(version, the outermost loop that has begun another pass since)].
 
         None if it may alias another array.
@@ -191,7 +191,7 @@ class Regions:
             found = [(carry.init, outer), (carry.next, again)]
         return None if any(not isinstance(o, Var) for o, _ in found) else found
 
-    def handed_on(self, crossed, use, loops):
+    def later_names(self, crossed, use, loops):
         """The names that a join or carry gives to a value: [(name, the outermost loop that has begun another pass)]."""
         if use.role == "join":
             return [(use.part.var, crossed)]
@@ -452,7 +452,7 @@ def sets(step, index):
     return step.value.function is put and same_operand(step.value.args[1], index)
 
 
-def named(use: Any) -> tuple:
+def passed_on(use: Any) -> tuple:
     """The operands that a use by a carry or join passes on."""
     part = use.part
     return (part.then, part.orelse) if use.role == "join" else (getattr(part, use.role),)

@@ -71,7 +71,7 @@ def reverse_branch(sweep: "Sweep", step: If) -> None:
         for j in step.joins:
             source = getattr(j, arm)
             if joined[j.var] is not None and isinstance(source, Var):
-                sweep.add(source, of_the_arm(sweep, joined[j.var], j.var, source))
+                sweep.add(source, with_lengths_of_arm(sweep, joined[j.var], j.var, source))
             elif joined[j.var] is not None and isinstance(source, Pack):
                 unpack_pack(sweep, source, joined[j.var])
         sweep.block(getattr(step, arm))
@@ -116,7 +116,7 @@ def reverse_branch(sweep: "Sweep", step: If) -> None:
     outer.append(branch)
 
 
-def of_the_arm(sweep, dy, joined, source):
+def with_lengths_of_arm(sweep, dy, joined, source):
     """The adjoint of a joined array with the lengths in this arm, which may differ from the other arm's.
 
     Axes that the adjoint is, or may be, constant along stay as they are.

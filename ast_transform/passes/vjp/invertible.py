@@ -197,13 +197,13 @@ class Undo:
         while more:
             earlier |= more
             more = {v for v, link in self.links.items() if not earlier.isdisjoint(laters(link))} - earlier
-        queue = list(dict.fromkeys(self.asked_before(backward)))
+        queue = list(dict.fromkeys(self.read_before_end(backward)))
         for v in queue:
             made = self.restore.maker.get(v)
             if v in self.written and self.written[v].args[0] in earlier:
                 del self.written[v]
             if v in self.links:
-                queue += [o for o in asked_by(self.links[v]) if o not in queue]
+                queue += [o for o in index_operands(self.links[v]) if o not in queue]
                 continue
             if not isinstance(made, Let):
                 continue
@@ -251,20 +251,20 @@ class Undo:
             if end is not None:
                 found = Inside(later, end)
                 backward = restore.sweep.engine.restored[inner].loop
-                asked.append(self.asked_before(backward))
+                asked.append(self.read_before_end(backward))
                 if isinstance(before, Var):
                     self.inner[before] = backward
         elif isinstance(made, If) and isinstance(restore.step, For):
-            before, found = self.through(made, later)
+            before, found = self.branch_of_writes(made, later)
             if found is None:
-                before, found = self.within(made, later, asked)
+                before, found = self.branch_with_loops(made, later, asked)
         if found is None or not isinstance(before, Var) or type(before.fact) is not Array or any(
                 before in early for early in asked):
             return None, None
         self.block[before] = block
         return before, found
 
-    def within(self, branch, later, asked):
+    def branch_with_loops(self, branch, later, asked):
         """The same for a branch in whose arms loops write into the array."""
         backward = self.backward_form(branch)
         if backward is None:
@@ -286,7 +286,7 @@ class Undo:
             return None, None
         known = dict(self.links)
         self.links.update(links)
-        asked.append(self.asked_before(backward))
+        asked.append(self.read_before_end(backward))
         if ends[0] in asked[-1]:
             self.links = known
             return None, None
@@ -315,7 +315,7 @@ class Undo:
                           if o not in queue]
         return other in queue
 
-    def through(self, branch, later):
+    def branch_of_writes(self, branch, later):
         """The same for a branch whose arms write into the array and contain no loop that does."""
         join, ends, arms = next(j for j in branch.joins if j.var is later), [], []
         for block, v in ((branch.then, join.then), (branch.orelse, join.orelse)):
@@ -383,7 +383,7 @@ class Undo:
         versions = self.versions(carry)
         return versions[-1:] == [carry.inner] and all(      # arrays that are exchanged go on as each other
             v not in restore.env and isinstance(link := self.links[v], (Write, Branch)) and all(
-                map(self.at_hand, asked_by(link))) and all(
+                map(self.at_hand, index_operands(link))) and all(
                 self.has_shape(old) and old not in restore.env for old in link.replaced() if isinstance(link, Branch))
             for v in versions)
 
@@ -432,7 +432,7 @@ class Undo:
         """
         return LateUndo(self, carry).run(end)
 
-    def asked_before(self, step):
+    def read_before_end(self, step):
         """The values that are read before the backward form of a loop or branch has ended."""
         return [*(v for s in statements_before(self.restore.body, step) for v in all_reads(s)), *all_reads(step)]
 
@@ -483,9 +483,9 @@ class Undo:
     def sources(self, v):
         return self.links[v].sources()
 
-    def asked_by(self, v):
+    def index_operands(self, v):
         """The indices and tests of the link of a version."""
-        return asked_by(self.links[v])
+        return index_operands(self.links[v])
 
     def save(self, old):
         """Inserts the read of overwritten entries before their write, if it is a new one."""
@@ -548,7 +548,7 @@ class LateUndo:
         value = held = Var(inner.hint, inner.fact, inner.kind)
         for v in self.undo.versions(self.carry):
             link, new = self.undo.links[v], Var(v.hint, v.fact, v.kind)
-            for o in asked_by(link):
+            for o in index_operands(link):
                 self.compute(o)
             if isinstance(link, Write):
                 self.statements += self.read_saved(link.old)
@@ -612,10 +612,10 @@ def laters(link):
     return [link.later, *inside]
 
 
-def asked_by(link):
+def index_operands(link):
     """The indices and tests of a link."""
     if isinstance(link, Within):
-        return [v for a in link.arms if a for v in asked_by(a)]
+        return [v for a in link.arms if a for v in index_operands(a)]
     return [] if isinstance(link, Inside) else [
         v for v in link.sources() if v is not link.later and v not in link.replaced()]
 

@@ -143,7 +143,7 @@ class Reverse:
         function.body = hoist(parts_first(function.body), transposes=False, numbers=reader.unroll)
         while True:                     # a callee that is inlined may call others
             active = active_values(function.body, starts)
-            function.body, again = self.without_dear_calls(function.body, active)
+            function.body, again = self.with_costly_calls_inlined(function.body, active)
             if not again:
                 break
         function.body = reparametrised(self.reader, function.body, active)
@@ -221,7 +221,7 @@ class Reverse:
 
     # calls
 
-    def without_dear_calls(self, body, active):
+    def with_costly_calls_inlined(self, body, active):
         """Inlines callees whose backward half needs more than arguments and result."""
         def instead(step, callee):
             if isinstance(callee, CustomFunction) and any(a in active for a in operands(step.value)):
@@ -230,7 +230,7 @@ class Reverse:
                                     step.origin, "Wrap it in gs.custom_vjp, and give it its defvjp.")
                 return self.with_own_rule(step, callee, active)
             wrt = tuple(k for k, a in enumerate(step.value.args) if isinstance(a, Var) and a in active)
-            return inlined(step) if wrt and not self.compact(callee, wrt) else None
+            return inlined(step) if wrt and not self.has_backward_half(callee, wrt) else None
         return in_place_of_calls(body, instead)
 
     def with_own_rule(self, step, callee, active):
@@ -269,7 +269,7 @@ class Reverse:
             reader.build.block, reader.build.origin = outer, origin
         return [*body, Let(step.targets, Apply(Pullback(callee, residuals, args), results), step.origin)]
 
-    def compact(self, callee, wrt):
+    def has_backward_half(self, callee, wrt):
         if (callee, wrt) in self.known:
             return self.known[callee, wrt] is not None
         self.known[callee, wrt] = None

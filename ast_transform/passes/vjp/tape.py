@@ -403,8 +403,8 @@ class Restore:
                 sources[v] = None
             queue += sources[v] or []
         for v in [v for v in sources if v in self.undo]:
-            for o in self.undo.asked_by(v):
-                self.part_from(v, o, sources)
+            for o in self.undo.index_operands(v):
+                self.cut_cycle(v, o, sources)
         saved, cost = minimum_cut(relevant, sources, needed, self.cost, prices)
 
         def exact(v):
@@ -412,7 +412,7 @@ class Restore:
         return [v for v in saved if not (isinstance(made := self.maker.get(v), Let) and isinstance(
             made.value, Apply) and decides(made.value) and all(map(exact, operands(made.value))))], cost
 
-    def part_from(self, version, v, sources):
+    def cut_cycle(self, version, v, sources):
         """Cuts a cycle: the index of a write, or the amount of a step, must not be recomputed from the version that is
         restored with it.  Saves the first numbers on the way, or `v` itself.
         """
@@ -423,7 +423,7 @@ class Restore:
         numbers = [o for o in sources[v] if version in made_of(o, sources) and isinstance(o.fact, Array) and
                    not o.fact.dims and self.cost(o) < NEVER]
         for o in numbers:
-            self.part_from(version, o, sources)
+            self.cut_cycle(version, o, sources)
         if version in made_of(v, sources) and sources[version] is not None:
             sources[v] = None
 
@@ -502,7 +502,7 @@ class Restore:
 
     # saving
 
-    def may_have_none(self, v):
+    def needs_list(self, v):
         """Whether a carry may be unset when a pass begins, so that a list is needed to save it.
 
         Compiled code begins with zeros instead, which no pass reads.
@@ -556,7 +556,7 @@ class Restore:
         """Saves a value in the forward loop, in an array or on a list, and reads it in the backward loop."""
         hint = f"{v.hint}_saved" if not v.hint.endswith("_saved") else v.hint
         home, (place, source) = self.home[v], self.source_of(v)
-        unset = self.may_have_none(source)
+        unset = self.needs_list(source)
         shape = self.shape(v) if isinstance(self.step, For) and not unset else None
         restored = Var(v.hint, v.fact, v.kind)
         env[v] = restored

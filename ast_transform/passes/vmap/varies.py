@@ -133,9 +133,9 @@ class Varies:
             self.masks, before = dict(inputs), set(self.apart)
             self.ragged = set()         # values joined by a test that differs: lists of these have several lengths
             self.block(body)
-            self.apart |= self.lengths_apart(body, inputs)
+            self.apart |= self.lengths_that_differ(body, inputs)
 
-    def lengths_apart(self, body, inputs) -> set:
+    def lengths_that_differ(self, body, inputs) -> set:
         """The symbols of lengths that differ: the first value that has a length decides whether it does.
 
         An integer has the length that it counts.  If a result has a length that no operand has, it depends on the
