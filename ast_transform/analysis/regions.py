@@ -113,7 +113,7 @@ class Regions:
         names = Names(array)
         for v, crossed in names:
             for use in self.uses.get(v, ()):
-                if use.part is not None and v in passed_on(use):
+                if use.part is not None and v in named(use):
                     names.add(self.later_names(crossed, use, loops))
                     continue
                 what, place = access(v, use.step)
@@ -131,7 +131,7 @@ class Regions:
         names = Names(array)
         for v, crossed in names:
             for use in self.uses.get(v, ()):
-                if use.part is not None and v in passed_on(use) or not counts(use):
+                if use.part is not None and v in named(use) or not counts(use):
                     continue
                 what, place = access(v, use.step)
                 if what == "all" or what == "part" and not self.apart(place, use.loops, index, loops, crossed, v.fact):
@@ -452,7 +452,7 @@ def sets(step, index):
     return step.value.function is put and same_operand(step.value.args[1], index)
 
 
-def passed_on(use: Any) -> tuple:
+def named(use: Any) -> tuple:
     """The operands that a use by a carry or join passes on."""
     part = use.part
     return (part.then, part.orelse) if use.role == "join" else (getattr(part, use.role),)
