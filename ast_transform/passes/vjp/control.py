@@ -86,23 +86,7 @@ def reverse_branch(sweep: "Sweep", step: If) -> None:
         if isinstance(v.fact, Sequence):
             joined_container(sweep, v, branch, arms, before)
             continue
-        values: list = []
-        for (block, adjoint), is_then in zip(arms, (True, False)):
-            if not sweep.engine.partial.exists(v, step.test, is_then):
-                values.append(UNDEFINED)        # the value itself exists in the other arm only
-                continue
-            value = adjoint.get(v)
-            if value is None:
-                value = sweep.current(v)
-            sweep.build.block = block
-            value = (
-                empty_stack(sweep, v)
-                if value is None and isinstance(v.fact, Stack)
-                else zero_adjoint(sweep, v)
-                if value is None
-                else value
-            )
-            values.append(expanded(sweep, value, v) if isinstance(v.fact, Array) else value)
+        values = [in_arm(sweep, v, step.test, arm, is_then) for arm, is_then in zip(arms, (True, False))]
         fact = v.fact if isinstance(v.fact, Stack) else joined_fact(sweep, v, values)
         for k, (block, _) in enumerate(arms):
             sweep.build.block = block
@@ -114,6 +98,20 @@ def reverse_branch(sweep: "Sweep", step: If) -> None:
         sweep.adjoint[v] = var
         sweep.groups.pop(v, None)
     outer.append(branch)
+
+
+def in_arm(sweep, v, test, arm, is_then):
+    """The adjoint of a value at the end of a backward arm, (block, adjoints), for a join."""
+    block, adjoint = arm
+    if not sweep.engine.partial.exists(v, test, is_then):
+        return UNDEFINED                # the value itself exists in the other arm only
+    value = adjoint.get(v)
+    if value is None:
+        value = sweep.current(v)
+    sweep.build.block = block
+    if value is None:
+        value = empty_stack(sweep, v) if isinstance(v.fact, Stack) else zero_adjoint(sweep, v)
+    return expanded(sweep, value, v) if isinstance(v.fact, Array) else value
 
 
 def with_lengths_of_arm(sweep, dy, joined, source):

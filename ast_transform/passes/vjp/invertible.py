@@ -388,7 +388,7 @@ class Undo:
             for v in versions)
 
     def versions(self, carry):
-        """What undoing the writes of a pass brings back, the latest first; nothing if one of them is stored."""
+        """The versions that undoing the writes of a pass restores, the latest first; none if one of them is saved."""
         later = {link.later: v for v, link in self.links.items() if not isinstance(link, Same)}
         found, v = [], carry.next
         while v not in self.begun:

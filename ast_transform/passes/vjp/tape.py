@@ -584,7 +584,7 @@ class Restore:
             fact = Stack(v.fact)
             empty, inner, outer, new = (Var(hint, fact, SAVED) for _ in range(4))
             self.before(Let((empty,), Apply(no_elements, ()), self.origin_forward()))
-            kept = self.kept_apart(source)
+            kept = self.variable_to_save(source)
             step = Let((new,), Apply(push, (inner, kept)), self.origin_forward())
             forward.append(Carry(inner, empty, self.insert(place, source, step, inner, new, home), outer))
             if kept is not source:      # before the push, right after what makes it
@@ -637,7 +637,7 @@ class Restore:
         step.value = Apply(put, (entered, Pack("tuple", (self.step.index, *places)), value))
         return True
 
-    def kept_apart(self, v):
+    def variable_to_save(self, v):
         """The variable to save: for a view a new one, to hold a copy, since its array may be written later."""
         made = self.maker.get(v)
         if isinstance(made, Let) and isinstance(made.value, Apply) and isinstance(v.fact, Array) and v.fact.dims and \

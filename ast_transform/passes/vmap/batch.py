@@ -115,7 +115,7 @@ class Batch(Examples, Operations, Over, OwnRules, Control):
         self.forms = {}                 # (callee, which arguments differ) -> its form for a batch, or None
         body = without_calls(copied(function.body, env), plain=self.strategy == "loop")
         self.length, self.count, again = length, None, any(map(is_call, walk(body)))
-        while again:                    # a callee read in place may call others
+        while again:                    # a callee that is inlined may call others
             self.varies = Varies(body, mapped, self.axis, self.masks_by_own_rule)
             body, again = self.with_batches(body)
         body = self.rules_over(body)

@@ -6,6 +6,7 @@ import math
 import operator
 import textwrap
 import types
+from collections import Counter
 from typing import Any
 
 import numpy as np
@@ -106,24 +107,8 @@ class Examples:
         if self.strategy == "rewrite":
             raise LanguageError(f"strategy='rewrite': no whole-batch form is known: {reason}", group[0].origin,
                                 "Leave strategy out: a loop over the examples runs it.")
-        inside = set(all_made(group))
-        read, counts = {}, {}
-        for step in group:
-            for v in all_reads(step):
-                read[v] = None
-                counts[v] = counts.get(v, 0) + 1
-        inputs = [v for v in read if v not in inside]
-        results = [v for s in group for v in made(s)
-                   if self.reads.get(v, 0) > counts.get(v, 0) and isinstance(v.fact, Array) is not False]
-        lost = [v for s in group for v in made(s) if self.reads.get(v, 0) > counts.get(v, 0) and v not in results]
-        if lost or any(isinstance(v.fact, Listed) for v in results):
-            if self.strategy == "auto":
-                raise ByExample("a value that is no array differs between the examples")
-            raise LanguageError("a value that is no array differs between the examples", group[0].origin,
-                                "Return arrays.")
-        unset = next((v for v in results if v in self.unset), None)
-        if unset is not None and self.strategy == "auto":       # unset in some examples, which then do not read it
-            raise ByExample(f"{unset.hint} may have no value")
+        counts, inside = Counter(v for step in group for v in all_reads(step)), set(all_made(group))
+        results = self.results_of(group, counts)
         outer, origin = self.build.block, self.build.origin
         self.build.origin = group[0].origin
         index = Var("b", Array(int), USER)
@@ -131,23 +116,11 @@ class Examples:
         results = [v for v in results if v not in same]
         starts = [self.collector(v) for v in results]
         self.build.block, env = [], {}
-        for v in inputs:
-            if differs(self.varies.of(v)):
-                env[v] = self.example(v, self.op(v), self.varies.of(v), index)
-            elif is_no_list(self.build.made.get(v)):        # each example fills its own list
-                env[v] = self.build.let(v.hint, Apply(no_elements, ()), v.fact, v.kind)
-            else:
-                env[v] = self.op(v)
+        for v in counts:
+            if v not in inside:
+                env[v] = self.input_of(v, index)
         self.build.block += copied(group, env)
-        carries = []
-        for v, (start, inner, listed) in zip(results, starts):
-            value, held = env[v], inner
-            if listed and self.reader.unroll:
-                held = self.made_first(v, value, inner, index)
-            after = self.build.let(v.hint, Apply(push, (inner, value)) if listed and not self.reader.unroll else
-                                   Apply(put, (held, index, value)), inner.fact, v.kind)
-            end = Var(v.hint, inner.fact, v.kind)
-            carries.append(Carry(inner, start, after, end))
+        carries = [self.collected(v, env[v], start, index) for v, start in zip(results, starts)]
         for v in same:
             carries.append(Carry(v.like(), UNDEFINED, env[v], v.like()))
             self.new[v] = carries[-1].outer
@@ -161,6 +134,35 @@ class Examples:
             self.new[v] = out
             self.scope.append(out)
         self.build.origin = origin
+
+    def results_of(self, group, counts):
+        """The values that statements make and others read; counts: how often the statements read each themselves."""
+        results = [v for s in group for v in made(s) if self.reads.get(v, 0) > counts[v]]
+        if not all(isinstance(v.fact, Array) and not isinstance(v.fact, Listed) for v in results):
+            if self.strategy == "auto":
+                raise ByExample("a value that is no array differs between the examples")
+            raise LanguageError("a value that is no array differs between the examples", group[0].origin,
+                                "Return arrays.")
+        unset = next((v for v in results if v in self.unset), None)
+        if unset is not None and self.strategy == "auto":       # unset in some examples, which then do not read it
+            raise ByExample(f"{unset.hint} may have no value")
+        return results
+
+    def input_of(self, v, index):
+        """The operand of one example for a value that the loop reads."""
+        if differs(self.varies.of(v)):
+            return self.example(v, self.op(v), self.varies.of(v), index)
+        if is_no_list(self.build.made.get(v)):          # each example fills its own list
+            return self.build.let(v.hint, Apply(no_elements, ()), v.fact, v.kind)
+        return self.op(v)
+
+    def collected(self, v, value, start, index):
+        """The carry that collects a value of each example; start: see `collector`."""
+        init, inner, listed = start
+        held = self.made_first(v, value, inner, index) if listed and self.reader.unroll else inner
+        after = self.build.let(v.hint, Apply(push, (inner, value)) if listed and not self.reader.unroll else
+                               Apply(put, (held, index, value)), inner.fact, v.kind)
+        return Carry(inner, init, after, Var(v.hint, inner.fact, v.kind))
 
     def example(self, var, value, mask, index):
         """The part of a batched value that belongs to one example."""
