@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Normal forms of small functions as text, to look at what a pass does.
+"""Normal forms of small functions, printed as text: for doctests, and to see what a pass does.
 
 >>> print(show(form("def f(x): return np.sin(x) * x", 2.0)))
 f(x):
@@ -18,7 +18,7 @@ from gradscribe.ast_transform.source.read import from_text
 
 
 def form(text, *args, pipeline=None) -> Function:
-    """The normal form of the first function of a text, for arguments like these."""
+    """The normal form of the first function in a text, specialised to arguments like these."""
     function = from_text(text, {"np": np}, f"<example {text}>")
     names = function.__code__.co_varnames[:len(args)]
     return (pipeline or Pipeline()).normal_form(
@@ -26,21 +26,21 @@ def form(text, *args, pipeline=None) -> Function:
 
 
 def gradient(text, *args, wrt=(0,)) -> Function:
-    """The gradient of the first function of a text, before any simplification."""
+    """The gradient of the first function in a text, before simplification."""
     pipeline = Pipeline()
     made = form(text, *args, pipeline=pipeline)
     return pipeline.reverse(made, [made.params[k].value for k in wrt], f"grad_{made.label}", many=len(wrt) > 1)
 
 
 def tangent(text, *args, wrt=(0,)) -> Function:
-    """The tangent of the first function of a text, before any simplification."""
+    """The tangent of the first function in a text, before simplification."""
     pipeline = Pipeline()
     made = form(text, *args, pipeline=pipeline)
     return pipeline.forward(made, [made.params[k].value for k in wrt], f"jvp_{made.label}")
 
 
 def batched(text, *args, axes=0) -> Function:
-    """The first function of a text over a batch, before any simplification."""
+    """The first function in a text mapped over a batch, before simplification."""
     function = from_text(text, {"np": np}, f"<example {text}>")
     names = function.__code__.co_varnames[:len(args)]
     transform = Vmap(axes)
@@ -49,7 +49,7 @@ def batched(text, *args, axes=0) -> Function:
 
 
 class Transforming:
-    """A transformation of a function, as the reader meets it."""
+    """A transformed function, in the form that the reader accepts."""
 
     def __init__(self, transform, base):
         self.transform, self.base = transform, base

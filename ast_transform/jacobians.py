@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Jacobians: a derivative in every direction at once, as vmap of the derivative in one.
+"""Jacobians: jacfwd and jacrev as vmap of a derivative in one direction over all directions.
 
-Forward mode takes a direction for each entry of the argument, reverse mode one for each entry of the result.
+Forward mode takes one direction for each entry of the argument, reverse mode one for each entry of the result.
 """
 import functools
 
@@ -22,7 +22,7 @@ from gradscribe.ast_transform.transforms import Grad, Jvp, Value, Vjp, label_of,
 
 
 class Jacobian(Grad):
-    """All derivatives of every entry of the result: the result's shape, then the argument's."""
+    """The derivative of every entry of the result by every entry of the argument: result axes first."""
 
     def __init__(self, argnums=0, forward=True, aux=False, holomorphic=False):
         super().__init__(argnums, None, False, aux, holomorphic, True)
@@ -44,53 +44,18 @@ class Jacobian(Grad):
         for k in places:
             check_inputs(args[k], names[k], self.prefix, self.holomorphic, base, caller_of(reader))
 
-        def per_result(value, result, place):
-            value = settle(reader, value)
-            if result and _is_none(value):
-                return value
-            if isinstance(value, Struct):
-                return Struct(
-                    value.kind,
-                    [per_result(i, (*result, k), place) for k, i in enumerate(value.items)],
-                    value.keys,
-                    value.cls,
-                )
-            return per_argument(args[place], (), value, result, place)
+        front = (0,) if self.aux else ()
 
-        def per_argument(x, path, value, result, place):
-            x = settle(reader, x)
-            if _is_none(x):
-                return x
-            if isinstance(x, Struct):
-                return Struct(
-                    x.kind,
-                    [per_argument(i, (*path, k), value, result, place) for k, i in enumerate(x.items)],
-                    x.keys,
-                    x.cls,
-                )
-            return self.leaf(
-                reader, Section(base, args, words, place, path, ((0,) if self.aux else ()) + result), x, value
-            )
+        def by_argument(place, value, result):
+            """The derivatives of one leaf of the result with respect to each leaf of an argument."""
+            return each_leaf(reader, args[place], lambda x, path: x if _is_none(x) else self.leaf(
+                reader, Section(base, args, words, place, path, front + result), x, value))
 
-        def for_argument(place):
-            return per_result(y, (), place)
-
-        if not self.many:
-            out = for_argument(places[0])
+        if self.many:
+            out = each_leaf(reader, y, lambda value, result: Struct(
+                "tuple", [by_argument(p, value, result) for p in places]))
         else:
-            def per_leaf(value, result):
-                value = settle(reader, value)
-                if result and _is_none(value):
-                    return value
-                if isinstance(value, Struct):
-                    return Struct(
-                        value.kind,
-                        [per_leaf(i, (*result, k)) for k, i in enumerate(value.items)],
-                        value.keys,
-                        value.cls,
-                    )
-                return Struct("tuple", [per_argument(args[p], (), value, result, p) for p in places])
-            out = per_leaf(y, ())
+            out = each_leaf(reader, y, lambda value, result: by_argument(places[0], value, result))
         reader.context.label = f"{self.prefix}_{label_of(base)}"
         return as_seen_by_caller(reader, Struct("tuple", [out, aux]) if self.aux else out)
 
@@ -141,7 +106,7 @@ class Jacobian(Grad):
 
     @staticmethod
     def directions(reader, value, arguments):
-        """How many entries a value has, and the directions along each of them; None and 1 for a number."""
+        """(number of entries of a value, a basis of unit directions for them); (None, 1) for a number."""
         fact = fact_of(value)
         if not fact.rank:
             return None, Const(1.0)
@@ -154,12 +119,25 @@ class Jacobian(Grad):
         return size, basis
 
 
+def each_leaf(reader, value, leaf, path=()):
+    """A container like `value` with leaf(part, path) in place of each part; None inside a container stays None."""
+    value = settle(reader, value)
+    if path and _is_none(value):
+        return value
+    if isinstance(value, Struct):
+        items = [each_leaf(reader, part, leaf, (*path, k)) for k, part in enumerate(value.items)]
+        return Struct(value.kind, items, value.keys, value.cls)
+    return leaf(value, path)
+
+
 def args_of(section):
     return leaves_of([*section.args, *section.words.values()])
 
 
 def lengths_of(reader, value, arguments):
-    """The lengths of a value, asked of an argument where it has them: a result need not be computed to be measured."""
+    """The lengths of a value, read from an argument of the same length where there is one: a result whose lengths are
+    known from arguments need not be computed.
+    """
     def one(k, length):
         for v in arguments:
             for n, d in enumerate(v.fact.dims if isinstance(v.fact, Array) else ()):
@@ -177,5 +155,5 @@ class First(Vjp):
 
 
 def _is_none(value):
-    """None has no derivative: it stands in its place in the result, as in a tree of JAX's."""
+    """Whether a value is None, which has no derivative: the result has None in its place, as trees have in JAX."""
     return isinstance(value, Const) and value.value is None

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""vmap as a transformation: which axes of arguments and results the examples lie along."""
+"""vmap as a transformation: reads in_axes and out_axes, and places the batch axis of arguments and results.
+
+How statements are batched is in passes/vmap/.
+"""
 from dataclasses import replace
 from functools import partial
 
@@ -23,9 +26,10 @@ from gradscribe.ast_transform.transforms import Identity, Transform, label_of, p
 
 
 class OnDevices(Identity):
-    """The function as one device runs it: axes of devices have names there; `sizes`: how many there are, by name.
+    """The function as one device runs it, with named axes of devices.
 
-    overlap: sums travel while the program goes on; compress: those of double precision travel in single precision.
+    sizes: the number of devices on each axis, by name; overlap: sums over devices run while the program continues;
+    compress: sums in double precision are sent in single precision.
     """
 
     def __init__(self, sizes, overlap=False, compress=False):
@@ -42,7 +46,7 @@ class OnDevices(Identity):
 
 
 class Vmap(Transform):
-    """The function over a batch: the arguments' mapped axes are one, along which the results are laid."""
+    """The function over a batch: the mapped axes of the arguments become one batch axis of the results."""
 
     prefix = "vmap"
 
@@ -93,7 +97,7 @@ class Vmap(Transform):
         raise KindError(reason, place_of(self.base, name, caller), advice)
 
     def enter(self, reader, value, axis, name, caller):
-        """An argument as one example sees it."""
+        """The part of an argument that one example has."""
         value = settle(reader, value)
         if axis is None:
             return as_parameter(reader, value, False, self.env)
@@ -145,7 +149,7 @@ class Vmap(Transform):
         return as_struct(reader, var)
 
     def parts(self, value, axis, name, caller):
-        """The axes of the parts of a container: one for all, or one for each."""
+        """The entries of in_axes for the parts of a container: one for all, or one for each."""
         if isinstance(axis, int) and not isinstance(axis, bool):
             return [axis] * len(value.items)
         if value.kind == "dict" and isinstance(axis, dict) and set(axis) == set(value.keys):
@@ -166,7 +170,7 @@ class Vmap(Transform):
         return f"a {value.kind if value.kind != 'record' else name_of(value.cls)} of {len(value.items)}"
 
     def common(self, caller):
-        """The length that all mapped axes have."""
+        """The common length of all mapped axes."""
         if not self.lengths:
             if self.axis_size is None:
                 self.refuse("vmap maps no argument: every entry of in_axes is None", None,
@@ -183,7 +187,7 @@ class Vmap(Transform):
         return length
 
     def outputs(self, node, axes, place, caller):
-        """The result with the examples where out_axes wants them."""
+        """The result with the batch axis where out_axes puts it."""
         if isinstance(node, Pack):
             if isinstance(axes, int) or axes is None:
                 axes = [axes] * len(node.items)
@@ -210,7 +214,10 @@ class Vmap(Transform):
 
 
 class Unrestricted(Vmap):
-    """The function over a batch, whose results have the examples in front where they differ; `flags`: which do."""
+    """vmap that puts the batch axis first in each result that differs between the examples, and in no other.
+
+    flags: for each leaf of the result, whether it differs
+    """
 
     def __init__(self, in_axes):
         super().__init__(in_axes)
@@ -225,6 +232,6 @@ class Unrestricted(Vmap):
 
 
 def _example(fact, dims):
-    """What one example of an array is; a whole number among them may be any length."""
+    """The fact of one example of an array; an integer may be any length."""
     dtype = np.dtype(fact.dtype)
     return Array(dtype, dims, unknown("?int") if not dims and dtype.kind in "iu" else None)

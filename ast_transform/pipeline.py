@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The order of passes: from a function and the kinds of its arguments to a normal form, and through transformations."""
+"""The order of the passes: from a function and the facts of its arguments to a normal form, through transformations, to
+the simplified form that code generation prints or compiles.
+"""
 import itertools
 from contextlib import contextmanager
 from functools import partial
@@ -49,27 +51,30 @@ from gradscribe.ast_transform.transforms import Jvp
 
 
 class Pipeline:
-    """One version of a transformed function: what was read from outside is kept with it.
+    """Makes one version of a transformed function, and keeps what that version has read from outside the function.
 
-    platform: what it is made for, `cpu` or `cuda`; half: the format that facts mean by float16, or `bfloat16`.
+    platform: the target, `cpu` or `cuda`; half: the format that float16 means in facts, or `bfloat16`
     """
 
     def __init__(self, unroll=False, platform="cpu", half="float16"):
         self.reader = Reader(unroll, self)
         self.unroll, self.platform, self.half, self.done = unroll, platform, half, set()
-        self.being_kept = []            # the functions whose normal forms are being made for calls
-        self.kept = {}                  # normal forms of functions that are called, by what they are called with
-        self.looped = {}                # functions whose recursion is read as loops, with the trees that are read
+        self.being_kept = []            # callees whose normal forms are being made
+        self.kept = {}                  # (callee, kinds of arguments) -> normal form, None if it cannot stand alone
+        self.looped = {}                # tree of a recursive function -> the tree with loops that is read instead
 
     # reading
 
     def normal_form(self, callee, names, facts, words, label) -> Function:
-        """The normal form of a callable for arguments with these facts."""
+        """The normal form of a callable for arguments with these facts.
+
+        Where reading finds that it needs more, a Needs... exception says what, and reading starts again.
+        """
         stateful, apart, written_out = [], False, set()
         while True:
             try:
                 return check(entry(self.reader, callee, names, facts, words, label), "specialise")
-            except NeedsState as need:      # once more, with the object's attributes as values of the run
+            except NeedsState as need:      # again, with the object's attributes as values known when running
                 stateful.append(need.value)
             except NeedsParts:
                 apart = True
@@ -82,18 +87,18 @@ class Pipeline:
             self.reader.loops.unrolled = written_out
 
     def kept_call(self, reader, function, args, node):
-        """A callee with a normal form of its own, called on operands; None if it cannot stand alone."""
+        """The call of a callee that has its own normal form; None if the callee must be inlined."""
         source = read(function)
         spec = source.tree.args
         names = [a.id for a in [*spec.posonlyargs, *spec.args]]
         if spec.vararg or spec.kwarg or spec.kwonlyargs or len(names) != len(args):
             return None
         key = function, tuple(map(_kind_of, args))
-        if key in self.kept:            # of arguments like these: it is one function
+        if key in self.kept:
             return self.called(reader, self.kept[key], args) if self.kept[key] is not None else None
         self.kept[key] = None
         if calls_itself(source) and any(isinstance(n, gast.Name) and n.id == source.name for n in nodes(source.tree)):
-            return None                 # it is read as loops, or as often as it calls itself
+            return None                 # recursion is read as loops, or unrolled
         inner = Reader(self.unroll, self)
         inner.reads_with(reader)
         inner.loops.unrolled = reader.loops.unrolled
@@ -102,7 +107,7 @@ class Pipeline:
         try:
             made = entry(inner, function, names, list(map(_passed, args)), {}, source.name)
         except (TransformError, Demand, NeedsState):
-            return None                 # reading it in place of the call tells where it fails
+            return None                 # inlining it reports where it fails
         finally:
             self.being_kept.pop()
         results = made.result.items if isinstance(made.result, Pack) and made.result.kind == "tuple" else [made.result]
@@ -118,23 +123,23 @@ class Pipeline:
             return None
         shown = [may_be_in(inner, r) for r in results]
         if any(p in s for p in params for s in shown) or sum(map(len, shown)) > len(frozenset().union(*shown)):
-            return None                 # what it returns may show an argument: read in place, that is followed
+            return None                 # its result may alias an argument: alias analysis needs it inlined
         made.notes["fresh"] = True
         made.notes["nests"] = len(results) == 1
         reader.build.made.update(inner.build.made)
         made.notes["given"] = [k for k, p in enumerate(made.params) if isinstance(p.value, Var)]
-        made.params = [made.params[k] for k in made.notes["given"]]     # what is known when transforming is not passed
+        made.params = [made.params[k] for k in made.notes["given"]]     # static arguments are not passed
         self.kept[key] = made
         return self.called(reader, made, args)
 
     @staticmethod
     def called(reader, made, args):
-        """The value of a call of such a function."""
+        """The value of a call of a callee that has its own normal form."""
         call, lengths = Apply(made, tuple(args[k] for k in made.notes["given"])), {}
         known = {d.normal().symbol for a in args if isinstance(a, Var) for d in (*a.fact.dims, a.fact.length) if d}
 
         def here(length):
-            """A length that the arguments do not say is another one at each call."""
+            """A length of the callee in the caller: one that the arguments do not determine is new at each call."""
             symbol = length.normal().symbol
             if symbol is None or symbol in known:
                 return length
@@ -150,32 +155,32 @@ class Pipeline:
     # transformations of normal forms
 
     def reverse(self, function, wrt, label, seed=None, value=False, aux=False, many=False) -> Function:
-        self.rules_are_there()
+        self.check_custom_rules()
         engine = Reverse(self.reader, label)
         engine.many = many
-        with self.undisturbed():
+        with self.builder_restored():
             return check(engine.run(function, wrt, Const(1.0) if seed is None else seed, value, aux), "reverse mode")
 
     def forward(self, function, wrt, label, value=True) -> Function:
-        self.rules_are_there()
-        with self.undisturbed():
+        self.check_custom_rules()
+        with self.builder_restored():
             return check(Forward(self.reader, label).run(function, wrt, value), "forward mode")
 
-    def rules_are_there(self):
-        """A batch has no derivative of its own where those of its examples look at one another."""
+    def check_custom_rules(self):
+        """Refuses to differentiate a batch whose examples have a custom derivative and communicate with each other."""
         if self.reader.context.without_rule:
             label, axis, origin = self.reader.context.without_rule
-            raise LanguageError(f"{label} brings its own derivative and looks along the axis {axis!r}: the derivative "
-                                "of a whole batch of it is not known", origin,
+            raise LanguageError(f"{label} has a custom derivative and communicates over the axis {axis!r}: the "
+                                "derivative of a whole batch of it is not known", origin,
                                 "Differentiate inside the batch: gs.vmap(gs.grad(f), axis_name=...).")
 
     def batch(self, function, mapped, length, label, outputs, strategy="auto", axis_name=None) -> Function:
-        with self.undisturbed():
+        with self.builder_restored():
             return check(Batch(self.reader, label, axis_name, strategy).run(function, mapped, length, outputs), "vmap")
 
     def tangent_over(self, reader, function, args, axes):
-        """((value, tangent), whether each leaf of it differs) of a function over the axes of its arguments, or of one
-        example where these are None.
+        """((value, tangent), whether each leaf of it differs between the examples) of a function that is mapped over
+        axes of its arguments; axes None: of one example.
         """
         if axes is None:
             return Jvp().read(reader, function, args, {}), itertools.repeat(False)
@@ -184,12 +189,12 @@ class Pipeline:
         return pair, over.flags
 
     def entry_by_entry(self, reader, function, args):
-        """A function of numbers, for each entry of arrays with one axis, and for what has none."""
+        """A function of numbers applied to each entry of arrays with one axis; other arguments are the same for all."""
         return Vmap(tuple(0 if is_array(a) else None for a in args)).read(reader, function, args, {})
 
     @contextmanager
-    def undisturbed(self):
-        """What is being read goes on where it was: it may be by another reader that a transformation is asked for."""
+    def builder_restored(self):
+        """Restores the builder's block and origin: a transformation may run while a function is being read."""
         build = self.reader.build
         block, origin = build.block, build.origin
         try:
@@ -200,10 +205,13 @@ class Pipeline:
     # finishing
 
     def finished(self, function, nested=True, given=False, inside=False) -> Function:
-        """nested: whether what is read once becomes part of its reader; given: whether a user gets what it returns;
-        inside: whether it is called by such a function.  Adjoints of other functions may begin with a caller's sums.
+        """The function after the simplifying passes.
+
+        nested: whether values that are read once become part of the expression that reads them; given: whether the user
+        calls the function; inside: whether such a function calls it.  Otherwise its adjoints may begin with sums of
+        the caller.
         """
-        for step in walk(function.body):        # edits are for reverse mode only
+        for step in walk(function.body):        # edits change adjoints only
             if isinstance(step, Let) and isinstance(step.value, Apply) and isinstance(step.value.function, Edit):
                 step.value = step.value.args[0]
         for step in walk(function.body):
@@ -232,7 +240,7 @@ class Pipeline:
             simple = check(summed_in_numbers(simple), "summed_in_numbers", outside)
             if self.platform == "cpu":
                 simple = check(factored_once(by_substitution(simple)), "factored_once", outside)
-        if given or function.notes.get("owns"):     # a user, or a caller that adds to it, gets what it returns
+        if given or function.notes.get("owns"):     # a user, or a caller that adds to the result in place
             simple = check(owned_results(simple), "owned_results")
         for arrange in self.reader.arrangements:
             simple = check(arrange(simple), arrange.__name__)
@@ -240,22 +248,22 @@ class Pipeline:
         return self.nested(simple) if nested else simple
 
     def nested(self, function) -> Function:
-        """What is read once becomes part of its reader."""
+        """The function in which values that are read once are part of the expression that reads them."""
         outside = {v for v, _ in self.reader.environment.captured.values()}
         if not self.unroll:
             function = check(by_own_index(function), "by_own_index", outside)
         return check(handed_on(check(renest(function, not self.unroll), "renest", outside)), "handed_on", outside)
 
     def makes_anew(self, value) -> bool:
-        """Whether a function of the user's that has a rule returns new arrays, as its source says."""
+        """Whether a user's function that has a rule returns new arrays, according to its source."""
         inner, made = self.read_alone(value)
         if made is None:
-            return False                # what cannot be read may return anything
+            return False                # its source cannot be read
         shown = frozenset().union(*map(partial(may_be_in, inner), operands(made.result)))
         return not inner.environment.captured and shown.isdisjoint(p.value for p in made.params)
 
     def view_by(self, value):
-        """The operations by which such a function's result is a view of its first argument, as its source says."""
+        """The operations that make such a function's result a view of its first argument; None if it is not one."""
         inner, made = self.read_alone(value)
         if made is None or inner.environment.captured or not isinstance(made.result, Var) or not made.params:
             return None
@@ -264,7 +272,7 @@ class Pipeline:
         return path if base is made.params[0].value and known and isinstance(base.fact, Array) else None
 
     def read_alone(self, value):
-        """A function of the user's that has a rule, read by itself: its reader and its normal form, or None."""
+        """(reader, normal form) of a user's function that has a rule; Nones if it cannot be read."""
         if not is_own(value.function):
             return None, None
         inner = Reader(self.unroll, self)
@@ -277,7 +285,7 @@ class Pipeline:
             return None, None
 
     def own_functions(self, function):
-        """Functions of the user's that have a rule are compiled from their own source."""
+        """Replaces calls of user's functions that have a rule by their source, for compilation."""
         found = False
         for step in walk(function.body):
             if isinstance(step, Let) and isinstance(step.value, Apply) and is_own(step.value.function):
@@ -296,13 +304,13 @@ class Pipeline:
 
 
 def _passed(operand):
-    """What a function that is called is told of an argument: whole numbers, names and objects are known to it."""
+    """The fact of an argument for a callee: integers, names and objects are static."""
     known = isinstance(operand, Const) and type(operand.value) is not float
     return Opaque(operand.value) if known else fact_of(operand)
 
 
 class _Same:
-    """An object as a key: itself and no other."""
+    """An object as a key, compared by identity."""
 
     def __init__(self, value):
         self.value = value
@@ -315,7 +323,7 @@ class _Same:
 
 
 def _kind_of(operand):
-    """What a function that is called is made for: dtype, rank and lengths of an array, the value of a constant."""
+    """The key of an argument of a callee: dtype, rank and lengths of an array, the value of a constant."""
     if isinstance(operand, Const) and type(operand.value) is float:
         return float
     if isinstance(operand, Const):

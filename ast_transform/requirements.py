@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a transformation asks of arguments, results, tangents and adjoints; messages show the function's own line."""
+"""Checks of arguments, results, tangents and adjoints of transformations; errors point to the user's own line."""
 import functools
 import types
 from typing import TYPE_CHECKING, Any
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 # places
 
 def source_of(base):
-    """The source of the function that a callable ends in, or None."""
+    """The source of the function inside a callable (a partial, a method, a transformed function); None without one."""
     while True:
         if isinstance(base, (FunctionValue,)):
             return base.source
@@ -44,7 +44,7 @@ AS_PARTS = "Give the arrays that it holds in a dictionary, a named tuple or a da
 
 
 def place_of(base: Any, name: str | None = None, caller: Origin | None = None) -> Origin | None:
-    """Where a function is defined, or one of its parameters; else the place of the call."""
+    """The place of a function's definition, or of its parameter `name`; without source, the place of the call."""
     source = source_of(base)
     if source is None:
         return caller
@@ -56,7 +56,7 @@ def place_of(base: Any, name: str | None = None, caller: Origin | None = None) -
 
 
 def place_of_result(base: Any, caller: Origin | None = None) -> Origin | None:
-    """The expression that a function returns last; else where it is defined."""
+    """The place of the last expression that a function returns; without one, of its definition."""
     source = source_of(base)
     if source is None:
         return caller
@@ -80,7 +80,7 @@ def _own(body):
 
 
 def caller_of(reader: "Reader | None") -> Origin | None:
-    """The place of the call that is being read; None at the outermost one."""
+    """The place of the call that is being read; None for the outermost function."""
     return reader.build.origin if reader is not None and reader.environment.stack else None
 
 
@@ -88,7 +88,7 @@ def caller_of(reader: "Reader | None") -> Origin | None:
 
 def check_inputs(value: Any, name: str, label: str, holomorphic: bool, base: Any,
                  caller: Origin | None = None) -> None:
-    """Inputs of grad are floating-point numbers."""
+    """Raises KindError unless a value to differentiate holds only floating-point numbers, or None."""
     def visit(fact, path):
         if isinstance(fact, Sequence):
             keys = fact.keys or range(len(fact.elements))
@@ -115,7 +115,7 @@ def check_inputs(value: Any, name: str, label: str, holomorphic: bool, base: Any
 
 
 def without(fact, path, name):
-    """The way out where what is to be differentiated is no number."""
+    """The advice for a value that is to be differentiated and is not numeric."""
     value = getattr(fact, "value", None)
     if isinstance(value, np.ndarray):
         return AS_ARRAY
@@ -151,7 +151,7 @@ def check_scalar(result: Any, function: Function, holomorphic: bool, caller: Ori
 
 
 def check_pair(result: Any, function: Function, caller: Origin | None = None) -> None:
-    """has_aux: (value, aux)."""
+    """Raises KindError unless a function with has_aux returns (value, aux)."""
     if not isinstance(result, Pack) or result.kind != "tuple" or len(result.items) != 2:
         raise KindError(
             f"has_aux: {function.label} must return a pair (value, aux); it returns {spell(fact_of(result))}",
@@ -161,7 +161,7 @@ def check_pair(result: Any, function: Function, caller: Origin | None = None) ->
 # tangents and adjoints
 
 def fact_of_value(value: Any) -> Array | Sequence | Stack | Opaque | Stream:
-    """The fact of a value of the reader, containers included."""
+    """The fact of a value of the reader, which may be a container."""
     if isinstance(value, (Struct, Pack)):
         return Sequence(value.kind, tuple(map(fact_of_value, value.items)), tuple(value.keys), value.cls)
     if isinstance(value, (Part, Var)):
@@ -173,7 +173,7 @@ def fact_of_value(value: Any) -> Array | Sequence | Stack | Opaque | Stream:
 
 def check_fit(like: Array | Sequence | Stack | Opaque | Stream, given: Array | Sequence | Stack | Opaque | Stream,
               name: str, what: str, place: Origin | None) -> None:
-    """A tangent fits its primal, an adjoint its result: structure, kinds and shapes are the same."""
+    """Raises unless a tangent has the structure, dtypes and shapes of its primal, or an adjoint those of its result."""
     def visit(a, b, path):
         if isinstance(a, Sequence):
             if not isinstance(b, Sequence) or a.kind != b.kind or len(a.elements) != len(b.elements):
@@ -187,7 +187,7 @@ def check_fit(like: Array | Sequence | Stack | Opaque | Stream, given: Array | S
                       f"{path}.{k}" if a.kind == "record" else f"{path}[{k!r}]")
             return
         if not isinstance(a, Array) or not a.differentiable:
-            return                      # no tangent is read
+            return                      # its tangent is not read
         reason = f"{what} of {path} is {spell(b)}; {path} is {spell(a)}"
         if not isinstance(b, Array):
             raise KindError(reason, place, "Give it the same structure.")
@@ -201,7 +201,7 @@ def check_fit(like: Array | Sequence | Stack | Opaque | Stream, given: Array | S
 
 
 def in_order(like: Struct | Pack, value: Struct | Pack) -> list | tuple:
-    """The items of a container in the order of another's keys."""
+    """The items of a container in the order of the keys of `like`."""
     if isinstance(value, Struct) and value.keys and tuple(value.keys) != tuple(like.keys):
         return [value.items[value.keys.index(k)] for k in like.keys]
     return value.items

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Normal forms as text: one statement a line, every value by a name of its own."""
+"""Prints normal forms: one statement on each line, a unique name for each value."""
 import numpy as np
 
 from gradscribe.ast_transform.core.form import (
@@ -22,7 +22,7 @@ _SIGNS = set("+ - * / // % ** @ < <= > >= == != & | ^ << >>".split())
 
 
 def show(function: Function) -> str:
-    """A normal form, one statement a line: every value by a name of its own."""
+    """The text of a normal form."""
     return "\n".join(Shown().function(function))
 
 

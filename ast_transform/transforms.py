@@ -1,5 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The transformations as objects: which arguments they take, and the normal form that they make of another."""
+"""The transformations grad, vjp, jvp and jit as objects.
+
+Each says how the arguments of the transformed function split into primals and further arguments (tangents, adjoints),
+which of them are differentiated, and how its normal form is made from that of the function.
+"""
 import dataclasses
 import inspect
 import types
@@ -33,30 +37,30 @@ from gradscribe.ast_transform.source.diagnose import KindError
 
 
 class Transform:
-    """What all have in common: the arguments of the result are those of the function."""
+    """The defaults: the transformed function takes the arguments of the function."""
 
     def split(self, reader, args):
         """(arguments of the function, further arguments)"""
         return args, []
 
     def with_zeros(self, reader, primals, env, k, extra):
-        """What is given beside the arguments, number k of it."""
+        """Further argument number k."""
         return extra[k]
 
     def extra_operands(self, reader, made, extra, wrt):
         return []
 
     def read(self, reader, base, args, words):
-        """The value of transform(base)(*args, **words) inside a function that is read."""
+        """The value of transform(base)(*args, **words) in the function that is being read."""
         return call_derived(reader, self, base, args, words)
 
     def names(self, names):
-        """Parameter names of the result, from those of the function."""
+        """The parameter names of the transformed function, from those of the function."""
         return names
 
 
 def fresh(name, taken):
-    """A name that is not taken: transformations of transformations have an adjoint of an adjoint."""
+    """A name that is not taken: nested transformations have, for instance, an adjoint of an adjoint."""
     free, k = name, 0
     while free in taken:
         k += 1
@@ -128,7 +132,7 @@ class Grad(Transform):
 
 
 def refuse_objects(label, base, args, caller):
-    """An object is taken as it is, so that what is said of its attributes would not be looked at."""
+    """Raises KindError for an object among the arguments: it is static, so its attributes have no derivative."""
     for name, v in zip(parameter_names(base, len(args)), args):
         if isinstance(v, Const) and hasattr(v.value, "__dict__") and not isinstance(
                 v.value, (type, types.ModuleType)) and (not callable(v.value) or not is_function(v.value) and
@@ -139,7 +143,7 @@ def refuse_objects(label, base, args, caller):
 
 
 def differentiated(label, base, args, caller):
-    """The arguments that have derivatives; a user who gives numbers, and none that has one, expects something else."""
+    """The places of the arguments that have derivatives; KindError if a user gives numbers and none of them has one."""
     refuse_objects(label, base, args, caller)
     found = [k for k, v in enumerate(args) if differentiable(v)]
     if not found and caller is None:
@@ -152,21 +156,21 @@ def differentiated(label, base, args, caller):
     return found
 
 
-def untold(function, what):
-    """A derivative at primals at which the function itself has been called."""
+def without_repeated_effects(function, what):
+    """A derivative without the effects of the function, which has been called at the same primals already."""
     acts_once(function.body, what)
     function.body = drop_dead(function.body, function.result, again=True)
     return function
 
 
 class Vjp(Transform):
-    """dy, x, ... -> the adjoints of x, ...; the result's adjoint comes first."""
+    """(dy, x, ...) -> the adjoints of x, ...; dy is the adjoint of the result."""
 
     prefix = "vjp"
 
     def __init__(self, aux=False, again=False, valued=False):
-        self.aux, self.again = aux, again       # again: the function has been called, and has told what it tells
-        self.valued = valued                    # the value alone, as reverse mode computes it
+        self.aux, self.again = aux, again       # again: the function has been called, effects included
+        self.valued = valued                    # only the value, as reverse mode computes it
 
     def names(self, names):
         return [fresh("dy", names), *names]
@@ -190,10 +194,10 @@ class Vjp(Transform):
         made.params = [*made.params, *(Param(v.hint, v) for v in self.leaves)]
         if self.valued:
             made.result = made.result.items[0].items[0] if self.aux else made.result.items[0]
-            return untold(made, "gs.vjp")
+            return without_repeated_effects(made, "gs.vjp")
         adjoints = dict(zip(self.places, (made.result.items[0] if self.aux else made.result).items))
         made.result = Pack("tuple", tuple(adjoints.get(k, Const(None)) for k in range(self.primals)))
-        return untold(made, "gs.vjp") if self.again else made
+        return without_repeated_effects(made, "gs.vjp") if self.again else made
 
     def seed(self, result):
         if isinstance(result, Pack):
@@ -225,13 +229,13 @@ class Vjp(Transform):
 
 
 class Jvp(Transform):
-    """x, ..., x_dot, ... -> (y, y_dot)"""
+    """(x, ..., x_dot, ...) -> (y, y_dot)"""
 
     prefix = "jvp"
 
     def __init__(self, tangent_only=False, aux=False, again=False, valued=False):
         self.tangent_only, self.aux, self.again = tangent_only, aux, again
-        self.valued = valued                    # the value alone, as forward mode computes it
+        self.valued = valued                    # only the value, as forward mode computes it
 
     def names(self, names):
         out = list(names)
@@ -254,14 +258,14 @@ class Jvp(Transform):
         if self.aux:
             check_pair(function.result, function, caller_of(engine.reader))
             function = dataclasses.replace(function, result=function.result.items[0])
-        function.body = drop_dead(function.body, function.result)       # what has no tangent need not be asked for one
+        function.body = drop_dead(function.body, function.result)       # dead code may have no tangent rule
         made = engine.forward(function, leaves_of(wrt), f"jvp_{function.label}", not self.tangent_only)
         if self.valued:
             made.result = made.result.items[0]
-        return untold(made, "gs.linearize") if self.again else made
+        return without_repeated_effects(made, "gs.linearize") if self.again else made
 
     def with_zeros(self, reader, primals, env, k, extra):
-        """A tangent in which the number zero, which a rule is given for what has no tangent, is an array of zeros."""
+        """Tangent number k, with an array of zeros where a rule was given the number zero for an array without one."""
         def visit(primal, tangent):
             if isinstance(primal, Struct) and isinstance(tangent, Struct) and primal.keys == tangent.keys and \
                     len(primal.items) == len(tangent.items):
@@ -293,10 +297,10 @@ class Jvp(Transform):
 
 
 class Value(Transform):
-    """What a function gives of the values that its arguments have: what it writes into them is its own."""
+    """The value of the function, whose writes into its arguments do not reach the caller's arrays."""
 
     def __init__(self, prefix):
-        self.prefix = prefix            # what asks for it
+        self.prefix = prefix            # the transformation that needs the value
 
     def wanted(self, reader, base, args, words):
         return [*range(len(args)), *words]
@@ -306,13 +310,13 @@ class Value(Transform):
 
 
 class Identity(Transform):
-    """The function itself (what jit compiles)."""
+    """The function itself, as jit compiles it."""
 
     prefix = "jit"
 
     def read(self, reader, base, args, words):
         value = enter(reader, base, args, words)
-        plain = isinstance(base, types.FunctionType)        # what it calls may be a derivative with a name of its own
+        plain = isinstance(base, types.FunctionType)        # a derivative that it calls sets reader.label, too
         reader.context.label = label_of(base) if plain else reader.context.label or label_of(base)
         return value
 
@@ -322,7 +326,7 @@ def label_of(base: Any) -> str:
 
 
 def leaves_of(values: Iterable) -> list:
-    """The variables that hold the parts of arguments; a container that is one variable counts as one."""
+    """The differentiable variables in arguments; a container that is held in one variable counts as one."""
     out = []
     for v in values:
         if isinstance(v, Struct):

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Prints a function in normal form as Python source.
 
-The tree is built with gast, printed by astor, parsed again and compared (parse-back verification).  Statements that the backward sweep adds are
-printed in groups, each below a comment with the user's statement that it belongs to.
+The tree is built with gast, printed by astor, parsed again and compared (parse-back verification).  Statements that the
+backward sweep adds are printed in groups, each below a comment with the user's statement that it belongs to.
 """
 import ast
 import copy

@@ -10,8 +10,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 LAYERS = ["runtime", "ast_transform", "codegen", "gradscribe"]               # the lowest first
-INNER = {"core": 0, "source": 0, "rules": 1, "analysis": 1, "passes": 2, "reader": 2, "transforms": 3,     # inside ast_transform
-         "mapping": 4, "pipeline": 5}
+INNER = {"core": 0, "source": 0, "rules": 1, "analysis": 1, "passes": 2, "reader": 2,         # inside ast_transform
+         "transforms": 3, "mapping": 4, "pipeline": 5}
 LAZY = {"numba", "llvmlite", "scipy", "IPython", "rich", "pygments", "tqdm", "torch",         # imported when needed
         "mpi4py", "cuda", "numba_cuda_mlir"}
 LAZY_PARTS = {"gradscribe.codegen.jit_cpu", "gradscribe.codegen.targets.cuda.build",

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Type analysis: whose dtype is known when running only, since paths that meet hand on several.
+"""Type analysis: values whose dtype is known only when running, since it depends on the path.
 
-The form says the dtype that holds all of them.  NumPy keeps the one of the path that was taken.
+Their facts have the dtype that the dtypes of all paths promote to; NumPy keeps the dtype of the path that was taken.
 """
 from collections.abc import Iterable
 
@@ -12,7 +12,7 @@ from gradscribe.ast_transform.core.kinds import Array
 
 
 def of_several_dtypes(body: Iterable) -> set[Var]:
-    """Arrays and numbers that have one dtype after one path and another after another, and what is computed with them.
+    """Values that have different dtypes on different paths, and values computed from them.
 
     >>> from gradscribe.ast_transform.examples import form
     >>> made = form("def f(x, w):\\n    b = x if x[0] > 0 else w\\n    c = b * x\\n    return c, x + 1",

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Linear inequalities between whole numbers, and whether any numbers fulfil all of them at once.
+"""Linear inequalities between integers: decides whether a system of them has no solution.
 
 An inequality is a `Linear` that is at least zero.
 
@@ -11,18 +11,18 @@ False
 >>> impossible([2 * i - 1, 1 - 2 * i])                      # i = 1/2
 True
 
-Source: W. Pugh, The Omega test, CACM 35 (1992): Fourier-Motzkin elimination, with inequalities that are made tight for
-whole numbers.  The answer "possible" may be wrong, "impossible" is not.
+Source: W. Pugh, The Omega test, CACM 35 (1992): Fourier-Motzkin elimination, with inequalities tightened to integers.
+"Impossible" is always right; a system that is not found impossible may have no solution either.
 """
 import math
 from collections import Counter
 from collections.abc import Iterable
 
-MOST = 400              # inequalities; with more nothing is said, as their number may square with each step
+MOST = 400              # give up with more inequalities: each elimination may square their number
 
 
 class Linear:
-    """A sum of unknowns, each times a whole number, and a whole number."""
+    """A linear sum of unknowns with integer coefficients, plus an integer constant."""
     __slots__ = ("constant", "terms")
 
     def __init__(self, terms, constant=0):
@@ -59,7 +59,7 @@ class Linear:
 
 
 def impossible(inequalities: Iterable[Linear]) -> bool:
-    """Whether certainly no whole numbers make all of these at least zero."""
+    """Whether certainly no integers make all of these at least zero."""
     rows = _tight(inequalities)
     ups: Counter
     downs: Counter
@@ -85,7 +85,7 @@ def impossible(inequalities: Iterable[Linear]) -> bool:
 
 
 def _tight(inequalities):
-    """The strongest inequality for each sum of unknowns, {terms: constant}; None if one can never be fulfilled."""
+    """The strongest inequality for each sum of unknowns, {terms: constant}; None if one is false."""
     rows = {}
     for row in inequalities:
         if not row.terms:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Ranges of Python's whole numbers: which may outgrow 64 bits, so that an array of NumPy's does not hold them.
+"""Range analysis of Python integers: which may outgrow 64 bits, so that no NumPy array can hold them.
 
-A number that a loop adds to stays small; one that it multiplies, or adds to itself, does not.
+An integer that a loop adds to is taken to stay small; one that it multiplies, or adds to itself, is not.
 
 >>> from gradscribe.ast_transform.examples import form
 >>> def held(text):
@@ -11,8 +11,8 @@ A number that a loop adds to stays small; one that it multiplies, or adds to its
 >>> [held(t) for t in ("a = a + i", "a = a * 3", "a, b = b, a + b", "a = (5 * a + 1) % 97", "a = a // 2 + k")]
 [True, False, False, True, True]
 
-Source: widening of intervals, P. and R. Cousot, Abstract interpretation, POPL (1977): here only the number of bits is
-known, and a bound that grows in each pass is widened to none.
+Source: widening of intervals, P. and R. Cousot, Abstract interpretation, POPL (1977): here an interval is a number of
+bits, and a bound that grows in each pass is widened to infinity.
 """
 import builtins
 import math
@@ -22,8 +22,8 @@ import numpy as np
 
 from gradscribe.ast_transform.core.form import Apply, Const, For, If, Let, Var, While, walk
 
-WORD = 63               # bits of a number in an array
-COUNT = 31              # bits of a number that is not known: an argument, a length, an index
+WORD = 63               # bits of an integer in an array, without the sign
+COUNT = 31              # bits that an unknown integer is taken to have: an argument, a length, an index
 
 
 class Ranges:
@@ -38,11 +38,11 @@ class Ranges:
                 self.joined.update((v, (c.init, c.next)) for c in step.carries for v in (c.inner, c.outer))
 
     def fits(self, node):
-        """Whether a whole number has at most 63 bits and a sign, if what is not known has 31: COUNT."""
+        """Whether an integer fits into WORD bits, if unknown integers fit into COUNT bits."""
         return self.of(node)[0] <= WORD
 
     def of(self, node):
-        """(its number of bits, infinity where there may be any; the loops' values in question that are added to it)"""
+        """(number of bits, maybe infinite; the loop-carried values under analysis that it depends on)"""
         if isinstance(node, Const):
             return (int(node.value).bit_length() if isinstance(node.value, (int, np.integer)) else COUNT), frozenset()
         if node in self.open:

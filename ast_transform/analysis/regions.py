@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Regions of arrays: which entries an index reaches, with bounds that are affine in loop indices and lengths, and
-whether a later pass reads what an earlier one wrote (array dependence analysis).
+"""Array dependence analysis: whether two accesses to an array may reach the same entry, in one pass or in several.
+
+Regions have bounds that are affine in loop indices and lengths.
 
 Sources: W. Pugh, The Omega test, CACM 35 (1992); P. Feautrier, Dataflow analysis of array and scalar references,
 International Journal of Parallel Programming 20 (1991).
@@ -36,11 +37,11 @@ from gradscribe.ast_transform.core.form import (
 from gradscribe.ast_transform.core.kinds import Array, Length
 from gradscribe.ast_transform.core.operations import put, run_length
 
-LEAST = {builtins.min, np.minimum}              # what they give is no more than any of their operands
+LEAST = {builtins.min, np.minimum}              # the result is at most each of the operands
 
 
 class Use(NamedTuple):
-    """Where a value is read: by a statement, as what a loop begins with or carries on, or as what an arm hands out."""
+    """Where a value is read: by a statement, as a carry's init or next, or by a join."""
     step: Any
     loops: tuple
     part: Carry | Join | None = None
@@ -48,10 +49,10 @@ class Use(NamedTuple):
 
 
 class Regions:
-    """The arrays of a function, who reads them, and in what order loops come to it."""
+    """The arrays of a function: where each is made and used, and the loops around those places."""
 
     def __init__(self, body, result, params=()):
-        self.loops, self.maker, self.uses = {}, {}, {}      # of each value: the loops around, what makes it, its uses
+        self.loops, self.maker, self.uses = {}, {}, {}      # of each value: loops around it, its statement, its uses
         self.lasting = {d.normal().symbol for v in params if isinstance(v, Var) and isinstance(v.fact, Array)
                         for d in v.fact.dims}
         self.visit(body, ())
@@ -66,49 +67,54 @@ class Regions:
 
     def visit(self, block, loops):
         for step in block:
+            if isinstance(step, (For, While)):
+                self.visit_loop(step, loops)
+                continue
             if isinstance(step, Let):
                 for t in step.targets:
                     self.define(t, step, loops)
             if isinstance(step, (Let, Effect, If)):
                 for v in dict.fromkeys(entry_reads(step)):
                     self.use(v, Use(step, loops))
-            inside = loops
-            if isinstance(step, (For, While)):
-                inside = (*loops, step)
-                if isinstance(step, For):
-                    for v in (*operands(step.count), *(v for _, source in step.items for v in operands(source))):
-                        self.use(v, Use(step, loops))
-                    self.define(step.index, step, inside)
-                    for item, _ in step.items:
-                        self.define(item, step, inside)
-                else:
-                    for v in operands(step.test):
-                        self.use(v, Use(step, inside))
-                for c in step.carries:
-                    self.define(c.inner, step, inside)
-                    self.define(c.outer, step, loops)
-                    for v in operands(c.init):
-                        self.use(v, Use(step, loops, c, "init"))
-                    for v in operands(c.next):
-                        self.use(v, Use(step, loops, c, "next"))
             for inner in blocks(step):
-                self.visit(inner, inside)
+                self.visit(inner, loops)
             if isinstance(step, If):
                 for j in step.joins:
                     self.define(j.var, step, loops)
                     for v in (*operands(j.then), *operands(j.orelse)):
                         self.use(v, Use(step, loops, j, "join"))
 
-    def read_later(self, array, index, loops):
-        """Whether entries of an array, as a statement inside these loops has just written them, are read by any other.
+    def visit_loop(self, step, loops):
+        inside = (*loops, step)
+        if isinstance(step, For):
+            for v in (*operands(step.count), *(v for _, source in step.items for v in operands(source))):
+                self.use(v, Use(step, loops))
+            self.define(step.index, step, inside)
+            for item, _ in step.items:
+                self.define(item, step, inside)
+        else:
+            for v in operands(step.test):
+                self.use(v, Use(step, inside))
+        for c in step.carries:
+            self.define(c.inner, step, inside)
+            self.define(c.outer, step, loops)
+            for v in operands(c.init):
+                self.use(v, Use(step, loops, c, "init"))
+            for v in operands(c.next):
+                self.use(v, Use(step, loops, c, "next"))
+        for inner in blocks(step):
+            self.visit(inner, inside)
 
-        array: what the statement leaves; index: where it has written
+    def read_later(self, array, index, loops):
+        """Whether entries of an array that a statement in these loops has just written are read afterwards.
+
+        array: the version after the write; index: where it has written
         """
         names = Names(array)
         for v, crossed in names:
             for use in self.uses.get(v, ()):
                 if use.part is not None and v in named(use):
-                    names.add(self.handed_on(crossed, use, loops))
+                    names.add(self.later_names(crossed, use, loops))
                     continue
                 what, place = access(v, use.step)
                 if what == "all" or what == "part" and not self.apart(index, loops, place, use.loops, crossed, v.fact):
@@ -118,9 +124,9 @@ class Regions:
         return False
 
     def read_before(self, array, index, loops, counts):
-        """Whether entries of an array, which a statement inside these loops is about to write, have been read.
+        """Whether entries of an array that a statement in these loops is about to write have been read before.
 
-        array: what the statement finds; index: where it writes; counts(use): whether a reading statement is asked about
+        array: the version before the write; index: where it writes; counts(use): whether a use matters
         """
         names = Names(array)
         for v, crossed in names:
@@ -130,16 +136,16 @@ class Regions:
                 what, place = access(v, use.step)
                 if what == "all" or what == "part" and not self.apart(place, use.loops, index, loops, crossed, v.fact):
                     return True
-            before = self.came_from(v, crossed, index, loops)
+            before = self.earlier_names(v, crossed, index, loops)
             if before is None:
                 return True
             names.add(before)
         return False
 
     def first_names(self, array, index, loops):
-        """What an array was when it was made, if nothing has written to these entries since; else None.
+        """The first versions of an array, if nothing has written to these entries since; else None.
 
-        array: what a statement inside these loops finds; index: where it is about to write
+        array: the version before a write in these loops; index: where it is about to write
         """
         names, found = Names(array), []
         for v, crossed in names:
@@ -151,7 +157,7 @@ class Regions:
                     return None
                 names.add([(step.value.args[0], crossed)])
                 continue
-            before = self.came_from(v, crossed, index, loops)
+            before = self.earlier_names(v, crossed, index, loops)
             if before is None:
                 return None
             names.add(before)
@@ -159,10 +165,10 @@ class Regions:
                 found.append(v)
         return found
 
-    def came_from(self, v, crossed, index, loops):
-        """What a value was before it had this name: (the name, the outermost loop that has begun another pass since).
+    def earlier_names(self, v, crossed, index, loops):
+        """The earlier versions of an array: [(version, the outermost loop that has begun another pass since)].
 
-        None where it may show another array.
+        None if it may alias another array.
         """
         step = self.maker.get(v)
         if step is None:
@@ -185,8 +191,8 @@ class Regions:
             found = [(carry.init, outer), (carry.next, again)]
         return None if any(not isinstance(o, Var) for o, _ in found) else found
 
-    def handed_on(self, crossed, use, loops):
-        """Where a value goes on under another name: (the name, the outermost loop that has begun another pass)."""
+    def later_names(self, crossed, use, loops):
+        """The names that a join or carry gives to a value: [(name, the outermost loop that has begun another pass)]."""
         if use.role == "join":
             return [(use.part.var, crossed)]
         depth = next((k for k, loop in enumerate(loops) if loop is use.step), None)
@@ -195,8 +201,7 @@ class Regions:
         return [(use.part.inner, again), (use.part.outer, around)]
 
     def passes_at_most(self, loop, most):
-        """How many passes a loop has at most, in each pass of the loops around it; None where it may be more than most.
-        """
+        """A bound on a loop's passes in each pass of the loops around it; None if there may be more than `most`."""
         side = Side(self, self.loops[loop.index], (), 0)
         facts = side.bounds()
         facts += side.lengths()
@@ -204,11 +209,10 @@ class Regions:
         return next((k for k in range(1, most + 1) if impossible([*facts, index - k])), None)
 
     def longest(self, loop):
-        """A length of an argument that bounds the number of passes of a loop, whatever pass the loops around it are in;
-        None if nothing says one.
+        """A length of an argument that bounds a loop's passes, in all passes of the loops around it; None if none does.
 
-        The bound is at most about twice the mean: it is asked only of a loop whose number of passes is a length and a
-        number, plus or minus the index of one loop around it (a triangle), whose own number of passes is a length.
+        The bound is at most about twice the mean: the number of passes must be a length plus a number, plus or minus
+        the index of one loop around it (a triangle), whose own number of passes is a length.
         """
         around = self.loops[loop.index]
         side = Side(self, around, (), 0)
@@ -229,7 +233,7 @@ class Regions:
     # two accesses
 
     def same(self, a, b):
-        """Whether two indices are certainly one: the same operands, or whole numbers that are computed alike."""
+        """Whether two indices are certainly equal: the same operands, or integers with equal computations."""
         if same_operand(a, b):
             return True
         if isinstance(a, Pack) and isinstance(b, Pack):
@@ -265,9 +269,9 @@ class Regions:
         return impossible(facts + ours + theirs)
 
     def cover(self, indices, loops, fact):
-        """Whether indices, all of one pass of these loops, certainly leave no entry of an array out between them.
+        """Whether indices, all in one pass of these loops, together certainly reach every entry of an array.
 
-        An entry that is left out lies, on some axis, before or behind what each of the indices reaches.
+        An entry that none reaches lies, for each index, before or behind it on some axis.
         """
         side = Side(self, loops, loops, 0)
         facts = side.bounds()
@@ -283,7 +287,7 @@ class Regions:
 
 
 class Names:
-    """The names that an array goes under, each with the outermost loop that has begun another pass: a worklist."""
+    """A worklist of the versions of an array, each with the outermost loop that has begun another pass."""
 
     def __init__(self, array):
         self.queue, self.seen = [], set()
@@ -300,19 +304,19 @@ class Names:
 
 
 class Side:
-    """The unknowns of one of two accesses: what is not the same for both has a name of its own."""
+    """The inequalities of one of two accesses; values that may differ between them are separate unknowns."""
 
     def __init__(self, regions, loops, shared, number):
         self.regions, self.loops, self.shared, self.number, self.symbols = regions, loops, shared, number, {}
 
     def unknown(self, v):
-        """A value that nothing is known of; it is the same for both accesses where no pass lies between them."""
+        """A value as an unknown, which both accesses share if they read it in the same pass."""
         around = self.regions.loops.get(v, ())
         alike = len(around) <= len(self.shared) and all(a is b for a, b in zip(around, self.shared))
         return Linear.of((v, 0 if alike else self.number))
 
     def value(self, node):
-        """A whole number as a sum of unknowns."""
+        """An integer as a sum of unknowns."""
         if isinstance(node, Const):
             return Linear({}, int(node.value))
         length = node.fact.length and node.fact.length.normal()
@@ -339,7 +343,7 @@ class Side:
         return self.unknown(node)
 
     def length(self, length):
-        """The length of an axis; those of arguments are the same everywhere, others in one pass."""
+        """The length of an axis; lengths of arguments are the same everywhere, others only within one pass."""
         if length.symbol is None:
             return Linear({}, length.offset)
         alike = length.symbol in self.regions.lasting or len(self.shared) == len(self.loops)
@@ -350,7 +354,7 @@ class Side:
         return list(self.symbols.values())
 
     def range_of(self, source):
-        """start, stop, and a step that is a number: of what a loop walks over, or None."""
+        """(start, stop, step) of a range that a loop iterates over, with a constant step; else None."""
         if isinstance(source, Var):
             step = self.regions.maker.get(source)
             source = step.value if isinstance(step, Let) else None
@@ -362,7 +366,7 @@ class Side:
         return self.value(parts[0]), self.value(parts[1]), parts[2].value
 
     def passes(self, loop):
-        """The number of passes of a loop that has any, as a sum of unknowns; None where nothing says it."""
+        """The number of passes of a loop that has any, as a sum of unknowns; None if it is not linear."""
         made = self.regions.maker.get(loop.count)
         if isinstance(made, Let) and isinstance(made.value, Apply) and made.value.function is run_length:
             bounds = self.range_of(Apply(range, made.value.args))
@@ -370,7 +374,7 @@ class Side:
         return self.value(loop.count) if whole(loop.count) else None
 
     def bounds(self):
-        """What is certain of the indices of the loops around, where their bodies run."""
+        """Inequalities that hold for the indices of the loops around."""
         found = []
         for loop in self.loops:
             if not isinstance(loop, For):
@@ -391,7 +395,7 @@ class Side:
         return found
 
     def is_exact(self, index, fact, facts):
-        """Whether the inequalities of an index hold for no entry that it does not reach."""
+        """Whether the inequalities of an index describe exactly the entries that it reaches."""
         parts = axes_of(index)
         return len(parts) == len(parts_of(index)) <= len(fact.dims) and all(
             part is not None and (not isinstance(part, Slice) or is_none_or(part.step, 1)) and all(
@@ -400,7 +404,7 @@ class Side:
             for part, dim in zip(parts, fact.dims))
 
     def entries(self, index, fact, facts):
-        """Inequalities between the entry's place on each axis, an unknown, and what an index says of it."""
+        """Inequalities that an index gives for the place of an entry on each axis, an unknown."""
         found = []
         for axis, part in enumerate(axes_of(index)):
             if axis >= len(fact.dims):
@@ -425,17 +429,14 @@ class Side:
         return found
 
     def from_front(self, at, dim, facts):
-        """An index counted from the front of its axis; None where it may be counted from either end."""
+        """An index counted from the front of its axis; None if it may be negative or not."""
         if not at.terms and at.constant < 0:
             return self.length(dim.normal()) + at.constant
         return at if impossible([*facts, *self.lengths(), -at - 1]) else None
 
 
 def access(array: Var, step: Let | For | While | If | Effect) -> tuple[str, Any]:
-    """What a statement does with an array that it is given: (what, the index).
-
-    It reads "all" of it, "part" of it, its "shape", or it leaves it after a "write".
-    """
+    """(what a statement does with an array, the index): it reads "all", "part" or its "shape", or is a "write"."""
     value = step.value if isinstance(step, Let) else None
     if not isinstance(value, Apply) or not value.args or value.args[0] is not array or sum(
             v is array for v in operands(value)) > 1:
@@ -447,18 +448,18 @@ def access(array: Var, step: Let | For | While | If | Effect) -> tuple[str, Any]
 
 
 def sets(step, index):
-    """Whether a statement that writes sets just the entries at an index, whatever they were."""
+    """Whether a write sets exactly the entries at an index, whatever they were."""
     return step.value.function is put and same_operand(step.value.args[1], index)
 
 
 def named(use: Any) -> tuple:
-    """What goes on as it is where a loop begins, carries on, or an arm ends."""
+    """The operands that a use by a carry or join passes on."""
     part = use.part
     return (part.then, part.orelse) if use.role == "join" else (getattr(part, use.role),)
 
 
 def whole(node: Any) -> bool:
-    """Whether an operand is a whole number that does not wrap around, and no test."""
+    """Whether an operand is an integer that does not wrap around, and no bool."""
     if isinstance(node, Const):
         return isinstance(node.value, (int, np.integer)) and not isinstance(node.value, bool)
     return isinstance(node, Var) and type(node.fact) is Array and not node.fact.dims and node.fact.kind == "i" and (
@@ -466,14 +467,14 @@ def whole(node: Any) -> bool:
 
 
 def is_none_or(node, *values):
-    """Whether an operand is not there, None, or one of some constants."""
+    """Whether an operand is missing, None, or one of some constants."""
     return node is None or isinstance(node, Const) and (node.value is None or node.value in values)
 
 
 def axes_of(index):
-    """What an index says of each axis in order: a number, a slice, or None where it may be any entry.
+    """The parts of an index by axis: an integer, a slice, or None if it may be any entry.
 
-    It ends where an index may be for more than one axis.
+    The list ends at a part that may index more than one axis.
     """
     found = []
     for part in parts_of(index):

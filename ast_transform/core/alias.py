@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Alias analysis of one operation: what its result has to do with the memory of its operands, by its record.
+"""Alias analysis of one operation: by its record, whether its result shares memory with its operands.
 
-Every pass asks here.  What no record describes may share memory with every array among its operands, and may raise.
+An operation without a record may share memory with every array among its operands, and may raise.
 
 >>> import numpy as np
 >>> from gradscribe.ast_transform.core.kinds import unknown
@@ -53,7 +53,7 @@ from gradscribe.ast_transform.core.rule import OPERATIONS, RULES, Operation, Rul
 
 
 def record_of(function: Any) -> Rule | Operation | None:
-    """What is written of an operation: its rule, or the record of one without derivative; None if nothing is."""
+    """The record of an operation: its rule, or an Operation if it has no derivative; None without a record."""
     try:
         return RULES.get(function) or OPERATIONS.get(function)
     except TypeError:
@@ -61,7 +61,7 @@ def record_of(function: Any) -> Rule | Operation | None:
 
 
 def memory_of(value: Apply) -> Memory:
-    """What the result of an operation has to do with its operands' memory."""
+    """How the result of an operation relates to the memory of its operands (core/memory.py)."""
     function = value.function
     if isinstance(function, Function):
         return FRESH if function.notes.get("fresh") else ALIASES
@@ -74,7 +74,7 @@ def memory_of(value: Apply) -> Memory:
 
 
 def may_give_a_cell(value: Apply) -> bool:
-    """Whether a result without axes may be an array in the memory of an operand; an entry at integers is a number."""
+    """Whether a result without axes may be an array in an operand's memory; an entry at integers is a number."""
     if is_application(value, operator.getitem):
         return any(isinstance(p, Const) and p.value is Ellipsis for p in parts_of(value.args[1]))
     if isinstance(value.function, Function):
@@ -85,7 +85,7 @@ def may_give_a_cell(value: Apply) -> bool:
 
 
 def _decided(record, value):
-    """What a record's part `memory` says of a call."""
+    """The result of a record's part `memory` for a call."""
     wanted, names = signature_of(record.parts["memory"]).parameters, list(record.signature.parameters.values())
     given, rest = {}, []
     for k, a in enumerate(value.args):
@@ -109,7 +109,7 @@ def _decided(record, value):
 
 
 def told(node: Any) -> Any:
-    """An argument as a record's part `memory` is given it."""
+    """An argument as a record's part `memory` gets it."""
     if isinstance(node, Const):
         return node.value
     if isinstance(node, Pack):
@@ -120,17 +120,17 @@ def told(node: Any) -> Any:
 
 
 def holds_memory(var: Any) -> bool:
-    """Whether a value may show memory that others show: an array with axes, or a container."""
+    """Whether a value may share memory with others: an array with axes, or a container."""
     return isinstance(var, Var) and (not isinstance(var.fact, Array) or bool(var.fact.dims))
 
 
 def is_number(node: Any) -> bool:
-    """Whether a value is a number for certain, which shows no array."""
+    """Whether a value is certainly a number, which aliases no array."""
     return isinstance(node, Var) and isinstance(node.fact, Array) and not node.fact.dims
 
 
 def viewed(value: Apply) -> Var | None:
-    """The operand that a view shows: the first that holds memory."""
+    """The operand that a view is of: the first that holds memory."""
     if is_application(value, operator.getitem) or isinstance(value.args[0] if value.args else None, Var):
         first = value.args[0]
         return first if isinstance(first, Var) else None
@@ -142,14 +142,14 @@ def aliased(value: Apply) -> tuple:
     shares = memory_of(value).shares
     if not shares:
         return ()
-    if shares == "first" and value.args and isinstance(value.args[0], Apply):       # it may show what that shows
+    if shares == "first" and value.args and isinstance(value.args[0], Apply):
         return aliased(value.args[0])
     found = list(dict.fromkeys(v for a in (*value.args, *dict(value.kwargs).values()) for v in _memory_in(a)))
     return tuple(found[:1] if shares == "first" else found)
 
 
 def _memory_in(node):
-    """The variables whose memory an operand may be in: of an operation that is one, what its result may show."""
+    """The variables whose memory an operand may share; for a nested operation, those that its result may alias."""
     if isinstance(node, Apply):
         return aliased(node)
     if isinstance(node, Pack):
@@ -158,7 +158,9 @@ def _memory_in(node):
 
 
 def is_fresh(value: Any) -> bool:
-    """Whether an operation certainly makes a new array, or a number; what may be its first operand is new with it."""
+    """Whether an operation certainly makes a new array, or a number; one that may return its first operand does if that
+    operand is new.
+    """
     if not isinstance(value, Apply):
         return False
     memory = memory_of(value)
@@ -167,25 +169,25 @@ def is_fresh(value: Any) -> bool:
 
 
 def reads(value: Any) -> str:
-    """What an operation reads of its first operand, an array: "all", the "part" at an index, or its "shape"."""
+    """How much an operation reads of its first operand, an array: "all", the "part" at an index, or its "shape"."""
     record = record_of(value.function) if isinstance(value, Apply) and value.args else None
     return "all" if record is None else record.options.get("reads", "all")
 
 
 def role(value: Any) -> str:
-    """What an operation is in algebra, as its record says: "sum", "product", "total", ...; "" where it says nothing."""
+    """The algebraic role of an operation by its record: "sum", "product", "total", ...; "" if it has none."""
     record = record_of(value.function) if isinstance(value, Apply) else None
     return "" if record is None else record.options.get("algebra", "")
 
 
 def updates(value: Any) -> bool:
-    """Whether an operation changes its first operand: its result is that operand afterwards."""
+    """Whether an operation writes into its first operand: its result is that operand after the write."""
     record = record_of(value.function) if isinstance(value, Apply) else None
     return record is not None and (record.memory is UPDATES or record.changes)
 
 
 def may_raise(value: Apply) -> bool:
-    """Whether an operation may raise: it is not made earlier, or where the program does not make it."""
+    """Whether an operation may raise, so that it must not be moved up or be added to another path."""
     record = record_of(value.function)
     if record is None or record.raises is True:
         return True
@@ -195,15 +197,12 @@ def may_raise(value: Apply) -> bool:
 
 
 def shows(value: Any) -> bool:
-    """Whether a value computes nothing: it shows what is there already."""
+    """Whether a value computes nothing: an operand, or a view."""
     return not isinstance(value, Apply) or memory_of(value).certain
 
 
 def raised(step: Let | For | While | If | Effect) -> tuple[str, ...]:
-    """The floating-point errors that raise in a statement, by np.errstate.
-
-    None do where it only shows what is there, and none in Python's own arithmetic.
-    """
+    """The floating-point errors that raise in a statement, by np.errstate; none in views and Python arithmetic."""
     if isinstance(step, Let) and (shows(step.value) or all(
             isinstance(t.fact, Array) and t.fact.weak for t in step.targets)):
         return ()
@@ -213,8 +212,7 @@ def raised(step: Let | For | While | If | Effect) -> tuple[str, ...]:
 def repeatable(value: Apply) -> bool:
     """Whether one result may serve for two calls with the same operands.
 
-    Not where the result is an array to be written, or a part of what is updated, or the operation does more than give
-    a result: a function that no record describes may.
+    Not if the result is an array to be written, or the operation writes or may have effects, as one without a record.
     """
     if isinstance(value.function, Function):
         return bool(value.function.notes.get("fresh"))
@@ -225,7 +223,7 @@ def repeatable(value: Apply) -> bool:
 
 
 def is_cheap(value: Apply) -> bool:
-    """Whether a result is made again for less than it costs to keep: a view, a length, new entries, arithmetic."""
+    """Whether computing a result again costs less than saving it: a view, a length, a filled array, arithmetic."""
     record = record_of(value.function)
     if record is None:
         return False
@@ -239,7 +237,7 @@ def is_cheap(value: Apply) -> bool:
 
 
 def gathers(index: Any) -> bool:
-    """Whether an index holds an array: what it reads is a copy."""
+    """Whether an index holds an array, so that it reads a copy (advanced indexing)."""
     for p in index if type(index) is tuple else (index,):
         if isinstance(p, Array) and (p.dims or p.kind == "b") or isinstance(p, (np.ndarray, list, bool, np.bool_)):
             return True

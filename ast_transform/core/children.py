@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Classes that are registered with functions of their own to be taken apart: what stands for their objects.
+"""Classes registered as tree nodes, with their own flatten and unflatten functions.
 
-An argument of such a class is given to emitted code as a named tuple of its children; what its flatten function gives
-beside them, its data, belongs to the tuple's class, and so to the kind of the argument.  The function that is read gets
-the object that the unflatten function makes of them, and an object that it returns is taken apart again.
+Emitted code gets an argument of such a class as a named tuple of its children.  The data that the flatten function
+returns beside the children belongs to the class of that tuple, and so to the kind of the argument.  The user's function
+gets the object that the unflatten function builds; an object that it returns is flattened again.
 """
 import collections
 from collections.abc import Callable
@@ -13,10 +13,10 @@ from gradscribe.ast_transform.source.diagnose import KindError
 
 
 class Registered:
-    """How a class is taken apart and put together: flatten(tree) -> (children, data), unflatten(data, children).
+    """How objects of a class are flattened and rebuilt: flatten(tree) -> (children, data), unflatten(data, children).
 
-    keys: a function that gives the keys of an object's children; fields: the names of the children, where all objects
-    have the same; whole: whether these are all the fields of a dataclass, which is then known as it is.
+    keys: a function that returns the keys of an object's children; fields: the names of the children, if all objects
+    have the same; whole: whether these are all the fields of a dataclass, which then needs no conversion.
     """
 
     def __init__(self, flatten: Callable, unflatten: Callable, keys: Callable | None = None,
@@ -25,18 +25,18 @@ class Registered:
 
 
 REGISTRY: dict[type, Registered] = {}
-MADE: dict[type, tuple[type, Any]] = {}         # by class of children: the class that they are of, and its data
+MADE: dict[type, tuple[type, Any]] = {}         # class of children -> (registered class, data)
 _CLASSES: dict[tuple, type] = {}
 
 
 def registered(cls: type) -> Registered | None:
-    """The record of a class whose objects are taken apart by its own function."""
+    """The record of a class whose objects need conversion; None for others."""
     found = REGISTRY.get(cls)
     return None if found is None or found.whole else found
 
 
 def children_class(cls: type, data: Any, count: int) -> type:
-    """The class of named tuples that stands for the objects of a class with these data."""
+    """The class of named tuples that represents objects of a class with this data."""
     key = (cls, REGISTRY[cls], _key(data, cls), count)
     made = _CLASSES.get(key)
     if made is None:
@@ -59,13 +59,13 @@ def children_of(value: Any) -> tuple:
 
 
 def object_of(value: tuple) -> Any:
-    """The object that a named tuple of children stands for."""
+    """The object that a named tuple of children represents."""
     cls, data = MADE[type(value)]
     return REGISTRY[cls].unflatten(_kept(data), tuple(value))
 
 
 def _key(data, cls):
-    """What equal data share: lists and dicts count by what they hold."""
+    """A hashable key of data; lists and dicts compare by their contents."""
     kind = type(data)
     if kind in (tuple, list):
         return (kind, *(_key(d, cls) for d in data))
@@ -82,7 +82,7 @@ def _key(data, cls):
 
 
 def _kept(data):
-    """Data that nobody changes afterwards."""
+    """A copy of data that later changes do not reach."""
     kind = type(data)
     if kind in (tuple, list):
         return kind(map(_kept, data))

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Random numbers: a draw is an operation with an effect and a result.
 
-A draw is never removed, repeated, merged with an equal one or moved across another: the passes ask `draws`.  What makes
-a generator is held to the same, since two generators made alike are two streams.
+No pass removes or repeats a draw, merges two equal ones, or moves one across another.  The same holds for calls that
+make a generator, since two generators with the same seed are two streams.
 
 >>> rng = np.random.default_rng(3)
 >>> float(draw(np.random.Generator, "normal")(rng, 1.0, 0.0))
@@ -34,18 +34,18 @@ class Draw:
 
     @property
     def label(self):
-        """How it is called in messages."""
+        """The name in messages."""
         return f"np.random.{self.name}" if self.owner is None else f"{self.owner.__name__}.{self.name}"
 
 
 @functools.cache
 def draw(owner: type | None, name: str) -> Draw:
-    """The one draw of this owner and name."""
+    """The only Draw object for this owner and name."""
     return Draw(owner, name)
 
 
 def is_draw(value: Any) -> bool:
-    """A value is drawn, by itself or in a function that is called."""
+    """Whether a value is drawn, directly or in a callee."""
     if not isinstance(value, Apply):
         return False
     if isinstance(value.function, Function):
@@ -54,12 +54,12 @@ def is_draw(value: Any) -> bool:
 
 
 def draws(block: Iterable) -> bool:
-    """Something is drawn in a block or the blocks inside it."""
+    """Whether a block, or a block inside it, draws."""
     return any(isinstance(step, Let) and is_draw(step.value) for step in walk(block))
 
 
 def draws_elsewhere(function: Function) -> str | None:
-    """A draw that a second evaluation with equal arguments would not repeat: what it is called, or None."""
+    """The name of a draw that a second evaluation with equal arguments would not repeat; None if there is none."""
     known = {p.value for p in function.params} | set(all_made(function.body))
     for step in walk(function.body):
         if not isinstance(step, Let) or not is_draw(step.value):

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The normal form: one operation a statement, one name a value.
+"""The normal form, the intermediate representation of all passes: SSA with one operation in each statement.
 
     function  := params, block, result
     block     := statement*
-    statement := Let(targets, value)                one operation; several targets where it has several results
-               | For(index, count, items, carries, body)     `index` counts from 0, each item walks over its source
-               | While(carries, head, test, body)   `head` computes the test anew before each pass
+    statement := Let(targets, value)                one operation; several targets if it has several results
+               | For(index, count, items, carries, body)     `index` counts from 0, each item iterates over its source
+               | While(carries, head, test, body)   `head` computes the test before each pass
                | If(test, then, orelse, joins)
                | Effect(value)                      print, assert, raise: kept, in order
     value     := operand | Apply(function, operands)
@@ -13,24 +13,23 @@
     carry     := inner (in the body), init (at entry), next (after a pass), outer (after the loop)
     join      := var (after the branch), then, orelse
 
-A name has one value, set in one place.  What a loop is entered with, what a pass sees, what it makes and what the loop
-leaves are four operands of a carry.  Writes are operations too: `u_1 = put(u, i, v)`; so are those on stores.
+Joins and carries take the place of phi functions.  Writes are operations, too: `u_1 = put(u, i, v)` is the version of u
+after the write.
 """
 import operator
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-USER, ADJOINT, TANGENT, SAVED, TEMPORARY = range(5)     # what a name stands for
-
+USER, ADJOINT, TANGENT, SAVED, TEMPORARY = range(5)     # the kinds of variables
 
 SCALARS = (bool, int, float, complex, str)      # equal if their repr is: 0.0 is not -0.0, and nan is nan
 
 
 class Var:
-    """One value.  `hint` is the name it would like to be printed with, `fact` what is certain of it.
+    """One value: `hint` is the name that printing prefers, `fact` its type (core/kinds.py).
 
-    `again`: the backward sweep computes it again rather than have it stored (checkpoints).
+    again: the backward sweep computes it again instead of saving it (checkpoints)
     """
     __slots__ = ("again", "fact", "hint", "kind")
 
@@ -57,9 +56,9 @@ class Const:
 
 @dataclass(eq=False, slots=True, frozen=True)
 class Pack:
-    """A container written out: kind is tuple, list, dict, record or grown.
+    """A container display: kind is tuple, list, dict, record or grown.
 
-    grown: one array, of which compiled code's caller makes a list; cls is the fact of its elements.
+    grown: one array that the caller of compiled code turns into a list; cls is the fact of its elements
     """
     kind: str
     items: tuple
@@ -75,7 +74,7 @@ class Slice:
 
 
 def as_slice(part: Any) -> Any:
-    """A part of an index; a slice of literal ends as a Slice."""
+    """A part of an index, with a constant slice converted to a Slice."""
     if isinstance(part, Const) and isinstance(part.value, slice):
         return Slice(*(None if p is None else Const(p) for p in (part.value.start, part.value.stop, part.value.step)))
     return part
@@ -85,22 +84,22 @@ def as_slice(part: Any) -> Any:
 class Apply:
     function: Any
     args: tuple
-    kwargs: tuple = ()              # pairs of word and operand
-    origin: Any = None              # of the statement that it was, where it has become part of another
+    kwargs: tuple = ()              # pairs of keyword and operand
+    origin: Any = None              # of the statement that it was, if it is nested in another one
 
 
 def is_application(node: Any, function: Any) -> bool:
-    """Whether a node of an expression is this function's application."""
+    """Whether a node of an expression is a call of this function."""
     return isinstance(node, Apply) and node.function is function
 
 
 def negated(node: Any) -> Any:
-    """What `not` is asked of, or None."""
+    """The operand of `not`; None if the node is something else."""
     return node.args[0] if is_application(node, operator.not_) else None
 
 
 class Undefined:
-    """What a name holds that was not given a value on every path."""
+    """The value of a name on a path that does not set it."""
     def __repr__(self):
         return "undefined"
 
@@ -133,7 +132,7 @@ class For:
     origin: Any = None
     reverse: bool = False
     policy: str = ""                # for reverse mode: "segments" cuts the loop, "again" runs it again
-    note: str = ""                  # a comment above it
+    note: str = ""                  # a comment to print above it
 
 
 @dataclass(eq=False, slots=True)
@@ -143,7 +142,7 @@ class While:
     test: Any
     body: list
     origin: Any = None
-    policy: str = ""                # as of For; "entered": it certainly has a pass
+    policy: str = ""                # as in For; "entered": it has at least one pass
 
 
 @dataclass(eq=False, slots=True)
@@ -166,17 +165,17 @@ class If:
 class Effect:
     value: Any
     origin: Any = None
-    note: str = ""                  # a comment that is printed before it
+    note: str = ""                  # a comment to print above it
 
 
 @dataclass(eq=False)
 class Function:
-    """A function in normal form.  `leaves` of a parameter are the names its value is known by inside."""
+    """A function in normal form."""
     label: str
     params: list                    # of Param
     body: list
     result: Any
-    about: Any = None               # the user's function it comes from
+    about: Any = None               # the user's function that it was made from
     notes: dict = field(default_factory=dict)
 
     def __repr__(self):
@@ -198,7 +197,7 @@ def operands(node: Any) -> Iterator[Var]:
 
 
 def _operands(node, found):
-    kind = type(node)               # this is asked more often than anything else: no chain of isinstance
+    kind = type(node)               # the hottest function of the compiler: no isinstance
     if kind is Var:
         found.append(node)
     elif kind is Apply:
@@ -216,10 +215,10 @@ def _operands(node, found):
 
 
 def placed(bound: dict[str, Any]) -> Iterator[tuple[str, int | None, Any]]:
-    """The operands of a call, by argument: (argument, its place in a sequence or None, operand).
+    """The operands of a call: (argument, place in a sequence or None, operand).
 
-    A sequence operand holds variables and constants: lists in it are made arrays when a call is read.  So each mode
-    asks a rule about these and no others; what holds more is `astray`.
+    Lists inside a sequence become arrays when a call is read, so rules have derivatives for these operands only; for
+    operands nested deeper see `astray`.
     """
     for name, value in bound.items():
         items = value.items if isinstance(value, Pack) else value if isinstance(value, tuple) else None
@@ -230,12 +229,12 @@ def placed(bound: dict[str, Any]) -> Iterator[tuple[str, int | None, Any]]:
 
 
 def astray(bound: dict[str, Any], of: Callable[[Var], Any]) -> bool:
-    """Whether one of the variables that `of` holds for stands deeper in an argument than rules are asked about."""
+    """Whether a variable for which `of` is true is nested deeper in an argument than rules support (see `placed`)."""
     return any(of(v) for _, _, item in placed(bound) if not isinstance(item, Var) for v in operands(item))
 
 
 def same_operand(a: Any, b: Any) -> bool:
-    """Whether two operands certainly have one value: one variable, equal constants, packs and slices of such."""
+    """Whether two operands certainly have equal values: one variable, equal constants, packs and slices of these."""
     if a is None or b is None or isinstance(a, Var) or isinstance(b, Var):
         return a is b
     if isinstance(a, Const) and isinstance(b, Const):
@@ -299,7 +298,7 @@ def blocks(step: Any) -> tuple[list, ...]:
 
 
 def entry_reads(step: Let | For | While | If | Effect) -> Iterator[Var]:
-    """What a statement reads by itself, before its blocks run (for simple statements: all)."""
+    """The variables that a statement reads before its blocks run (for a simple statement: all)."""
     found: list = []
     _entry_reads(step, found)
     return iter(found)
@@ -323,7 +322,7 @@ def _entry_reads(step, found):
 
 
 def all_reads(step: Let | For | While | If | Effect) -> Iterator[Var]:
-    """Every variable read in a statement, inner blocks and what they hand on included."""
+    """Every variable read in a statement, its blocks, carries and joins included."""
     found: list = []
     _all_reads(step, found)
     return iter(found)
@@ -429,12 +428,12 @@ def replaced(block: Iterable, env: dict[Var, Any]) -> list:
 
 
 def without_effects(block: Iterable) -> list:
-    """A block that computes the same and tells nothing."""
+    """A block without its effects."""
     return [rebuilt(s, {}, without_effects) for s in block if not isinstance(s, Effect)]
 
 
 def copied(block: list, env: dict[Var, Any], sub: Callable[[Any, dict[Var, Any]], Any] = substituted) -> list:
-    """A copy of a block with fresh variables for all it defines; `env` is extended with them; sub: as of `rebuilt`."""
+    """A copy of a block with fresh variables, which are added to `env`, for all it defines; sub: as in `rebuilt`."""
     for v in all_made(block):
         env[v] = v.like()
     return _renamed(block, env, sub)

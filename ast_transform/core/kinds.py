@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What can be certain of a value: dtype, rank, lengths, structure.
+"""Facts, the types of the compiler: dtype, rank and lengths of arrays, structure of containers.
 
-Symbolic lengths: a length is a symbol and an offset (`n - 2`), or a number.  Symbols that must be equal are unified; a
-symbol that is certainly not one is `many`.  Python's scalars are weak, as in NumPy 2; their dtype is a Python type.
+A length is symbolic: a symbol and an offset (`n - 2`), or a number.  Symbols that must be equal are unified; a symbol
+that is certainly not one is `many`.  Python scalars are weak, as in NumPy 2, and have their Python type as dtype.
 """
 import functools
 import itertools
@@ -20,12 +20,12 @@ WEAK = (bool, int, float, complex)
 
 
 class Symbol:
-    """The name of an unknown length; `size` is the length it had in the example, where there was one.
+    """An unknown length; `size` is its value in the example arguments, if there are any.
 
-    `least`: what is made for it holds for no shorter length.  `asked`: an argument that is a whole number, for which
-    a call asks the same; nothing is as little as -inf.  `taken`: slices leave out as many, where there was no example.
-    `slices`: the lengths of slices that end at such a place, by what else is known of them.  `empty`: a list of arrays
-    that may have no element; it shows no axes of one then.
+    least: the shortest length that the code is valid for; asked: the symbol is the value of an integer argument, for
+    which a call checks `least`, too (-inf: no bound); taken: how many entries slices leave out, if there is no example;
+    slices: the lengths of slices that end there, by the rest of the slice; empty: the length of a list of arrays that
+    may have no element, so that the axes of one cannot be read from it
     """
     __slots__ = ("asked", "born", "empty", "label", "least", "many", "parent", "size", "slices", "taken")
     births = itertools.count()
@@ -67,7 +67,7 @@ class Length:
 
     @property
     def many(self):
-        """Certainly not one: a number, an axis of an argument, or so long that a slice of it is longer than one."""
+        """Whether it is certainly not one: another number, an axis of an argument, or at least two."""
         n = self.normal()
         if n.symbol is None:
             return n.offset != 1
@@ -82,13 +82,13 @@ class Length:
         return None if n.symbol.size is None else n.symbol.size + n.offset
 
     def demand_many(self):
-        """What is made from now on holds where this length is above one, as it is in the example."""
+        """Restricts the code that is made to lengths above one, if the example has such a length."""
         n = self.normal()
         if not self.many and n.symbol is not None and not n.symbol.asked and self.size is not None and self.size > 1:
             n.symbol.least = max(n.symbol.least, 2 - n.offset)
 
     def demand(self, least) -> bool:
-        """What is made from now on holds where this length is no less, as it is in the example; False if it is not."""
+        """Restricts the code that is made to lengths of at least this; False if the example's is shorter or unknown."""
         n = self.normal()
         if n.symbol is None or n.symbol.size is None or self.size < least:
             return n.symbol is None and n.offset >= least
@@ -115,14 +115,14 @@ def unknown(label: str = "?", many: bool = False) -> Length:
 
 
 def unify(a: Any, b: Any) -> bool:
-    """Make two lengths one; False if they cannot be."""
+    """Makes two lengths equal; False if they cannot be."""
     a, b = a.normal(), b.normal()
     if a.symbol is b.symbol:
         return a.offset == b.offset
     if a.size is not None and b.size is not None and a.size != b.size:
         return False
     if a.symbol is None or b.symbol is not None and a.symbol.born < b.symbol.born:
-        a, b = b, a                     # the older one stands for both
+        a, b = b, a                     # the older one becomes the representative
     if b.symbol is None and b.offset - a.offset < a.symbol.taken:
         return False
     if b.symbol is not None:
@@ -144,7 +144,7 @@ def certainly_differ(a: Length, b: Length) -> bool:
 
 
 def broadcast(shapes: list[tuple[Length, ...]]) -> tuple[Length, ...]:
-    """The dims of operands that meet, lengths unified where they must be equal; ValueError where they cannot be."""
+    """The dims that shapes broadcast to; unifies lengths that must be equal, ValueError if they cannot be."""
     rank = max(map(len, shapes), default=0)
     out = []
     for k in range(-rank, 0):
@@ -171,7 +171,7 @@ def broadcast(shapes: list[tuple[Length, ...]]) -> tuple[Length, ...]:
 
 @dataclass(frozen=True, eq=False)
 class Array:
-    """An array, or a scalar where there are no dims.  `length` is the value of an integer that counts something."""
+    """An array, or a scalar if there are no dims.  `length`: the value of an integer as a symbolic length."""
     dtype: Any
     dims: tuple = ()
     length: Length | None = None
@@ -206,7 +206,7 @@ class Array:
 
     @property
     def of_objects(self):
-        """Whether its entries are texts, dates or objects of Python, in which no derivative is followed."""
+        """Whether its entries are strings, dates or Python objects, which have no derivative."""
         return self.kind in "OSUMm"
 
     def shaped(self, dims):
@@ -215,7 +215,7 @@ class Array:
 
 @dataclass(frozen=True, eq=False)
 class Listed(Array):
-    """A list of unknown length whose elements have one dtype and shape: an array, but for how it is held."""
+    """A list of unknown length whose elements have one dtype and shape; `dims` starts with the list's length."""
 
 
 @dataclass(frozen=True)
@@ -235,7 +235,7 @@ class Sequence:
 
 @dataclass(frozen=True)
 class Stack:
-    """A list of unknown length whose elements are of one kind."""
+    """A list of unknown length whose elements have one fact."""
     element: Any
 
     rank = None
@@ -247,7 +247,7 @@ class Stack:
 
 @dataclass(frozen=True)
 class Opaque:
-    """A value with nothing known but itself: a string, None, a function."""
+    """A static value with no other fact: a string, None, a function."""
     value: Any = None
 
     rank = None
@@ -256,7 +256,7 @@ class Opaque:
 
 @dataclass(frozen=True)
 class Stream:
-    """A generator of random numbers, or its bit generator: every use changes it."""
+    """A random generator, or a bit generator: every use changes it."""
     cls: Any
 
     rank = None
@@ -264,18 +264,18 @@ class Stream:
 
 
 class Mismatch(Exception):
-    """Two facts that no fact covers."""
+    """Two facts have no join."""
 
 
 def dtype_of(value: Any) -> type | np.dtype:
-    """The dtype of a value as facts hold it: a Python type for Python's scalars."""
+    """The dtype of a value in facts: a Python type for Python scalars."""
     if type(value) in WEAK:
         return type(value)
     return value.dtype
 
 
 def same_dtype(a: type | np.dtype, b: type | np.dtype) -> bool:
-    """float and np.float64 compare equal in NumPy; here they do not."""
+    """Whether two dtypes of facts are equal; float and np.float64, which NumPy compares equal, are not."""
     return isinstance(a, type) == isinstance(b, type) and a == b
 
 
@@ -292,7 +292,7 @@ def promote(a: Any, b: Any) -> type | np.dtype:
 
 def join(a: Array | Sequence | Stack | Opaque | Stream, b: Array | Sequence | Stack | Opaque | Stream,
          label: str = "?") -> Array | Sequence | Stack | Opaque | Stream:
-    """What holds of a value that may be either."""
+    """The join of two facts: the fact of a value that may have either; Mismatch if there is none."""
     if a == b:
         return a
     if isinstance(a, Array) and isinstance(b, Array) and a.rank == b.rank and \
@@ -316,7 +316,7 @@ def join(a: Array | Sequence | Stack | Opaque | Stream, b: Array | Sequence | St
 
 
 def one_dtype(a: Array | Sequence | Stack | Opaque | Stream, b: Array | Sequence | Stack | Opaque | Stream) -> bool:
-    """Whether what may be either has the same dtypes on both paths."""
+    """Whether two facts have the same dtypes."""
     if isinstance(a, Array) and isinstance(b, Array):
         return same_dtype(a.dtype, b.dtype)
     if isinstance(a, Sequence) and isinstance(b, Sequence):
@@ -326,7 +326,9 @@ def one_dtype(a: Array | Sequence | Stack | Opaque | Stream, b: Array | Sequence
 
 def settled(a: Array | Sequence | Stack | Opaque | Stream, b: Array | Sequence | Stack | Opaque | Stream,
             since: int = 0) -> bool:
-    """b says no more than a does already: a loop's facts have come to rest.  An older length is one of before the loop.
+    """Whether fact a covers b, so that the facts of a loop have reached a fixpoint.
+
+    since: symbols that are older come from before the loop
     """
     if isinstance(a, Array) and isinstance(b, Array):
         return same_dtype(a.dtype, b.dtype) and a.rank == b.rank and all(
@@ -338,7 +340,7 @@ def settled(a: Array | Sequence | Stack | Opaque | Stream, b: Array | Sequence |
 
 
 class Afresh:
-    """Facts whose lengths belong to one pass of a loop, as facts of another pass: with symbols of their own."""
+    """Renames the symbols of one pass of a loop (`ours` says which) to fresh ones, for the facts of another pass."""
 
     known: dict
 
@@ -362,19 +364,19 @@ class Afresh:
 
 
 def _free(length, since):
-    """A length that stands for another in each pass, whatever it is made equal to within one."""
+    """Whether a length may differ between passes, whatever it is unified with within one."""
     return length.symbol is not None and length.offset == 0 and length.symbol.born >= since and \
         length.symbol.label.startswith("?")
 
 
 def spelled_shape(dims: Iterable[Length]) -> str:
-    """Lengths in words, for messages: (3, ?)."""
+    """A shape as text, for messages: (3, ?)."""
     sizes = ["?" if d.size is None else str(d.size) for d in dims]
     return f"({', '.join(sizes)}{',' if len(sizes) == 1 else ''})"
 
 
 def spell(fact: Any) -> str:
-    """A fact in words, for messages: float64[3, n]."""
+    """A fact as text, for messages: float64[3, ?]."""
     if isinstance(fact, Array):
         dtype = fact.dtype.__name__ if fact.weak else str(fact.dtype)
         if not fact.dims:
@@ -401,7 +403,7 @@ def spell(fact: Any) -> str:
 
 
 def is_function(value: Any) -> bool:
-    """Whether a value is a function, decorated or transformed ones included; an object that can be called is none.
+    """Whether a value is a function, decorated and transformed ones included; another callable object is not.
 
     >>> is_function(math.sin), is_function(functools.partial(max, 1)), is_function(np.sin), is_function(np.zeros(3))
     (True, True, True, False)
@@ -411,7 +413,7 @@ def is_function(value: Any) -> bool:
 
 
 def holds_numbers(value: Any, within: tuple = ()) -> bool:
-    """Whether a value is a number or an array with a derivative, or an object or a container that has one."""
+    """Whether a value is a float, a complex number or an array, or an object or a container that holds one."""
     if isinstance(value, (float, complex, np.ndarray, np.inexact)):
         return True
     if is_function(value) or isinstance(value, (type, types.ModuleType)) or any(value is outer for outer in within):
@@ -433,7 +435,7 @@ def _length_key(length):
 
 
 def key_of(fact: Array | Sequence | Stack | Opaque | Stream) -> tuple:
-    """What two facts must share to be served by one version."""
+    """The key of a fact: arguments with equal keys use one compiled version."""
     if isinstance(fact, Array):
         return (fact.weak, fact.dtype, tuple(map(_length_key, fact.dims)))
     if isinstance(fact, Sequence):
@@ -446,8 +448,8 @@ def key_of(fact: Array | Sequence | Stack | Opaque | Stream) -> tuple:
 
 
 def told_apart(value: Hashable) -> tuple:
-    """A value that can be hashed, as a key that no value of another type has: 1, True and 1.0 are equal, and so are
-    tuples of them; zeros have signs.
+    """A key of a hashable value that differs from those of equal values of another type (1, True, 1.0), also inside
+    tuples, and differs for 0.0 and -0.0.
     """
     if type(value) is tuple:
         return (tuple, *map(told_apart, value))
@@ -455,7 +457,7 @@ def told_apart(value: Hashable) -> tuple:
 
 
 def _value_key(value):
-    """A text or a number counts by its value, whatever else by which object it is; zeros have signs."""
+    """The key of a static value: strings and numbers by value (0.0 and -0.0 differ), other objects by identity."""
     if type(value) in (bool, int, str, float, complex):
         return told_apart(value)
     return (tuple, *map(_value_key, value)) if type(value) is tuple else id(value)

@@ -1,18 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The words by which a record says what an operation does to memory, and what else it may do than give a result.
+"""How the result of an operation relates to the memory of its operands, as records declare it.
 
     FRESH       a new array
     VIEW        a view of all entries of the first array: the record's adjoint puts them back where they were
     PART        a view of some of the entries
-    LOCKED      a view that NumPy does not let be written
-    CONTIGUOUS  a view where the entries lie side by side in the order that is asked for, a copy elsewhere
+    LOCKED      a read-only view
+    CONTIGUOUS  a view if the entries are contiguous in the requested order, else a copy
     ALIAS       may share memory with the first array, or be it
-    ALIASES     may share memory with any operand: what is said of an operation that no record describes
+    ALIASES     may share memory with any operand: the default for an operation without a record
     UPDATES     the first operand after a write into it
-    HOLDS       a container that holds its operands, or the first operand after a change of what it holds
+    HOLDS       a container that holds its operands, or the first operand after a change of its contents
 
-A record says one of them (`memory=FRESH`), or has a part `memory` where the arguments decide: it is given their values,
-the types of arrays, and UNKNOWN for what is known only when running, of which nothing may be asked.
+A record declares one of them (`memory=FRESH`), or has a function `memory` if it depends on the arguments.  The function
+gets the values of static arguments, the facts of arrays, and for values that are known only when running UNKNOWN, on
+which every operation raises Undecided.
 """
 from dataclasses import dataclass
 from typing import Any
@@ -21,8 +22,8 @@ from typing import Any
 @dataclass(frozen=True)
 class Memory:
     name: str
-    shares: str = ""            # which operands the result may share memory with: none, the first, or all
-    certain: bool = False       # it does share it
+    shares: str = ""            # which operands the result may share memory with: "" (none), "first" or "all"
+    certain: bool = False       # whether it certainly does
 
     def __repr__(self):
         return self.name

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Operations of the normal form that NumPy has no name for.  Each runs as it stands; printing has a form for each.
+"""Operations of the normal form that NumPy has no function for.
+
+Each is a Python function that runs as it is; code generation prints it in the form shown here.
 
     shape_of(x, k)      x.shape[k]                 put(x, i, v)        x with x[i] = v
     size_of(x)          x.size                     put_add(x, i, v)    x with x[i] += v
@@ -18,11 +20,11 @@ import numpy as np
 
 from gradscribe.ast_transform.core.form import Apply
 
-ANSWER = "answer "          # the name that a quoted statement gives its result; no name of the user's ends in a blank
+ANSWER = "answer "          # the name of a quoted statement's result; no user's name ends in a blank
 
 
 class Quoted:
-    """A piece of the user's tree that is kept as it stands; its names are the operands."""
+    """A piece of the user's syntax tree that is kept unchanged; its names are the operands."""
 
     def __init__(self, tree, names, lookup):
         self.tree, self.names, self.lookup = tree, names, lookup
@@ -30,7 +32,7 @@ class Quoted:
 
 
 def is_report(value: Any) -> bool:
-    """A call of the user's that only tells something: print, warnings.warn, a logger."""
+    """Whether a value is a call that only reports something: print, warnings.warn, a logger."""
     quote = value.function if isinstance(value, Apply) else None
     return isinstance(quote, Quoted) and isinstance(quote.tree, gast.Call)
 
@@ -56,7 +58,7 @@ def either(a: Any, b: Any) -> Any:
 
 
 def held(x: Any) -> Any:
-    """A value that no derivative passes through while a custom one takes over."""
+    """The identity, through which no derivative passes: for arguments of a function with a custom derivative."""
     return x
 
 
@@ -99,7 +101,7 @@ def run_length(start: int, stop: int, step: int) -> int:
 
 
 def entry_of_range(args: tuple, place: Any, apply: Callable[..., Any], const: Callable[[int], Any]) -> Any:
-    """The entry of range(*args) at a place, from 0, as an operand; `apply` and `const` make such."""
+    """range(*args)[place] as an operand; `apply` and `const` make operands."""
     start, _, step = args
     amount: Any = getattr(step, "value", None)
     back = amount is not None and amount < 0
@@ -111,7 +113,7 @@ def entry_of_range(args: tuple, place: Any, apply: Callable[..., Any], const: Ca
 
 
 def astype(x: Any, dtype: Any, number: bool = False) -> Any:
-    """x.astype(dtype), or dtype(x) where x is certainly a number."""
+    """x.astype(dtype); number: x is certainly a number, so that dtype(x) is printed."""
     return np.asarray(x).astype(dtype)[()]
 
 
@@ -140,5 +142,5 @@ def no_elements() -> list:
 
 
 def one_of_several(k: int) -> int:
-    """Stands for what made the result at place k of an operation that gives several new arrays."""
+    """A placeholder for the operation that makes result k of several new arrays."""
     return k

@@ -1,40 +1,40 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The rule record: all that is known of one NumPy function.
+"""The rule record: everything that the compiler knows about one NumPy function.
 
-A record is a class whose parts are ordinary functions.  Parts are known by name and so are their parameters: `y` is the
-result, `dy` its adjoint, `x_dot` the tangent of `x`; every other parameter is an argument of the function.
+A record is a class whose parts are ordinary functions.  The names of parts and of their parameters have a meaning: `y`
+is the result, `dy` its adjoint, `x_dot` the tangent of `x`; every other parameter is an argument of the function.
 
-    primal(x, axis=None)        the call in its canonical form; its signature says which arguments are understood
+    primal(x, axis=None)        the call in its canonical form; its signature says which arguments are supported
     partial_x(...)              elementwise: the derivative of each entry with respect to the entry of x
     vjp_x(dy, ...)              the adjoint of x, or something that broadcasts to it (constant along the other axes)
     jvp_x(x_dot, ...)           the contribution of x to the tangent of the result
-    batch(...)                  the call where operands have an axis of examples in front (rules/batched.py)
-    wider(x, axis=None, ...)    the call with arguments that primal lacks, by other functions; read in place of the call
-    memory(x, axis=None)        what the result has to do with memory (core/memory.py), where the arguments decide
-    written(x, y)               the array, of which the result shows a part, after that part has become y
+    batch(...)                  the call if operands have a batch axis in front (rules/batched.py)
+    wider(x, axis=None, ...)    the call with arguments that primal lacks, by other functions; inlined
+    memory(x, axis=None)        how the result relates to memory (core/memory.py), if that depends on the arguments
+    written(x, y)               x after a write of y into its part that the result is a view of
 
-Options say what a list or tuple is where an argument is one, at any depth.  An argument with a derivative is an array.
+Some options say how a list or tuple is taken as an argument, at any depth.  An argument with a derivative is an array.
 
-    arrays=("q",)               an array too: np.quantile(x, [0.1, t])
-    sequence=("arrays",)        arrays one after the other, each of them perhaps a list: np.concatenate([x, [t]])
-    as_given=("range",)         neither: the parts of the record take it apart
-    joins=True                  the first argument is joined to one array: of one array its rows are, by the part wider
+    arrays=("q",)               as an array, too: np.quantile(x, [0.1, t])
+    sequence=("arrays",)        as a sequence of arrays, each of which may be a list: np.concatenate([x, [t]])
+    as_given=("range",)         unchanged: the parts of the record take it apart
+    joins=True                  the sequence is joined to one array; one array instead is taken as its rows, by `wider`
 
-Options say what can be certain of a call, of operands as core/kinds.py describes them.
+Others give facts (core/kinds.py) and roles of a call.
 
-    fact=f                      dtype and lengths of the result; None, or without it: the function is asked (probing.py)
+    fact=f                      dtype and lengths of the result; None, or without it: by a trial call (probing.py)
     lengths=f                   pairs of lengths that must be equal, of operands by name; pairs of tuples broadcast
 
-    algebra="sum"               what it is where sums of products are rewritten (passes/algebra.py): sum, difference,
+    algebra="sum"               its role where sums of products are rewritten (passes/algebra.py): sum, difference,
                                 product, quotient, negation, total (over axes), root, exponential, transpose,
                                 matrix product, outer product
-    word="diff"                 the name of a temporary that it gives, in source that is read (passes/words.py)
+    word="diff"                 the name of a temporary that holds its result, in printed source (passes/words.py)
 
-Options say what a backward loop needs to know of an operation that it reads the result of.
+Others help a backward loop that reads a result to choose between saving it and computing it again.
 
-    cheap=True                  it is made again rather than saved, as views are, and lengths; or a function of operands
-    reads="part"                of its first operand, an array, it reads the entries of an index; "shape": none
-    jumps=True                  the last bit of a number decides what it gives: it is saved; "order": not against 0
+    cheap=True                  it is computed again rather than saved, as views and lengths; or a function of operands
+    reads="part"                it reads only the entries at an index of its first operand, an array; "shape": none
+    jumps=True                  rounding may change the result by a jump, so it is saved; "order": not against 0
 """
 import functools
 import importlib
@@ -50,26 +50,25 @@ from gradscribe.ast_transform.core.memory import FRESH, Memory
 
 
 class Table(dict):
-    """A table by function.
+    """A table by function, which loads the rules for optional packages only when they are needed.
 
-    What is said of a package that a program need not have is read when the program has imported it: at the first
-    function that is not found.  So no package is imported for its rules.  A function whose derivative needs such a
-    package is read with it, when it is first met.
+    The rules for a package are loaded once the program has imported it, when a function is not found.  So no package is
+    imported for its rules.  Rules of a function whose derivative needs such a package are loaded at its first use.
     """
 
     def __init__(self):
         super().__init__()
-        self.waiting = {}               # package -> module that adds to the table
-        self.elsewhere = {}             # function -> the module that says what it is
+        self.waiting = {}               # package -> module that adds its rules
+        self.elsewhere = {}             # function -> module that adds its rule
 
     def wait_for(self, package, module, functions=()):
         self.waiting[package] = module
         self.elsewhere.update(dict.fromkeys(functions, module))
 
     def complete(self):
-        """Read what waits for packages that are there now."""
+        """Loads the rules for packages that have been imported since."""
         for package in [p for p in self.waiting if p in sys.modules]:
-            module = self.waiting.pop(package, None)        # None: read meanwhile, by the import of another
+            module = self.waiting.pop(package, None)        # None: loaded meanwhile, by the import of another
             if module is not None:
                 importlib.import_module(module)
 
@@ -91,9 +90,9 @@ class Table(dict):
         raise KeyError(function)
 
 
-RULES: Table = Table()              # of Rules, by the function itself
-OPERATIONS: dict[Any, "Operation"] = {}     # those that no rule is needed for, in the same way
-STATIC: set[Any] = set()            # functions that rule parts call while transforming
+RULES: Table = Table()              # function -> Rule
+OPERATIONS: dict[Any, "Operation"] = {}     # function -> Operation, for those that need no rule
+STATIC: set[Any] = set()            # functions that rule parts call when transforming
 
 
 @functools.cache
@@ -103,15 +102,15 @@ def signature_of(part: Callable[..., Any]) -> inspect.Signature:
 
 
 class ByExample(Exception):
-    """A call has no form for a whole batch: each example needs a call of its own.  The text says why."""
+    """A call has no whole-batch form: each example needs its own call.  The text says why."""
 
 
 ARRAY, SEQUENCE, AS_GIVEN = "arrays", "sequence", "as_given"
 STATIC_ARGUMENTS = set("""
     axis axes keepdims ddof dtype axisa axisb axisc axis1 axis2 offset mode source destination order subscripts
     full_matrices UPLO norm ord endpoint indexing side kind compute_uv hermitian decimals window_shape
-""".split())                            # what must be known when transforming, whatever it is an argument of
-PACKAGES = ("numpy", "scipy", "gradscribe")         # whose functions the tables are of
+""".split())                            # arguments that must be static, in all functions
+PACKAGES = ("numpy", "scipy", "gradscribe")         # packages whose functions have rules here
 _DIFFERENTIATING = ("partial_", "vjp_", "jvp_")
 
 
@@ -127,8 +126,8 @@ class Rule:
     special: tuple = ()
     cuda: str | None = None
     options: dict = field(default_factory=dict)
-    memory: Memory | None = None    # None: the part `memory` says it, or nothing does and it may alias every operand.
-                                    # What a ufunc of each entry makes is FRESH
+    memory: Memory | None = None    # None: the part `memory` decides; without one, the result may alias every operand.
+                                    # Elementwise ufuncs are FRESH
     raises: bool | str = False      # whether it may raise; "numbers": for Python's numbers, not for arrays
     changes = False
 
@@ -144,9 +143,9 @@ class Rule:
         return self.kind != "constant" and bool(self.active)
 
     def takes(self, argument) -> str:
-        """What an argument is taken for: ARRAY, SEQUENCE of arrays, AS_GIVEN, or nothing that the record says.
+        """How a list is taken as an argument: ARRAY, SEQUENCE, AS_GIVEN, or "" if the record does not say.
 
-        A function of the user's is given the list that it is called with.
+        A user's function gets the list that it is called with.
         """
         for what in (SEQUENCE, AS_GIVEN, ARRAY):
             if argument in self.options.get(what, ()):
@@ -159,16 +158,16 @@ class Rule:
         return AS_GIVEN if self.is_of_a_user() else ""
 
     def is_of_a_user(self) -> bool:
-        """Whether the record is of a function of the user's, which may cost anything."""
+        """Whether the record is for a user's function, whose cost is unknown."""
         return inspect.isfunction(self.function) and self.function.__module__.split(".")[0] not in PACKAGES
 
 
 @dataclass(eq=False)
 class Operation:
-    """The record of an operation that the passes know a derivative of themselves, or that has none."""
+    """The record of an operation whose derivative is built into the passes, or that has none."""
     function: Any
     memory: Memory | None
-    changes: bool = False           # its first operand is changed: the result is that operand afterwards
+    changes: bool = False           # it changes its first operand, which is the result
     raises: bool = True
     parts: dict[str, Callable] = field(default_factory=dict)
     options: dict = field(default_factory=dict)
@@ -179,7 +178,7 @@ class Operation:
 
 
 def operation(*functions: Any, memory: Any = None, changes: bool = False, raises: bool = True, **options: Any) -> None:
-    """Put records of operations without a rule into the table; `memory` may be a function of the arguments."""
+    """Adds records of operations without a rule to the table; `memory` may be a function of the arguments."""
     part = {} if memory is None or isinstance(memory, Memory) else {"memory": memory}
     for each in functions:
         OPERATIONS[each] = Operation(each, None if part else memory, changes, raises, part, options)
@@ -196,7 +195,7 @@ def _signature(kind, function, parts, active):
 def _kind(kind):
     def declare(function, *active, alias=(), samples=None, special=(), cuda=None, memory=None, raises=False,
                 **options):
-        """Put a record into the table; `active` names the arguments with a derivative, in order."""
+        """Adds a record to the table; `active` names the arguments with a derivative, in order."""
         def record(cls):
             parts = {n: p for n, p in vars(cls).items() if inspect.isfunction(p)}
             stems = [n.split("_", 1)[1] for n in parts if n.startswith(_DIFFERENTIATING)]
@@ -219,6 +218,6 @@ elementwise, linear, bilinear, general, constant = map(
 
 
 def static(function: Callable[..., Any]) -> Callable[..., Any]:
-    """A helper of rule parts that is called while transforming, on ranks and literal arguments."""
+    """Marks a helper of rule parts that is called when transforming, with ranks and literal arguments."""
     STATIC.add(function)
     return function

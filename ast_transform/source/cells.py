@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Notebooks: the names of their cells, and an error as a cell shows it.
+"""Notebooks: names of cells in messages, and the rendering of errors in a cell.
 
-Nothing is imported for it: where IPython runs, it is there.
+Nothing is imported: if IPython runs, it is in sys.modules.
 """
 import linecache
 import os
@@ -14,13 +14,13 @@ SHELLS = ("IPython", "ipykernel")
 
 
 def shell():
-    """The running IPython shell; None where there is none."""
+    """The running IPython shell; None without one."""
     found = getattr(sys.modules.get("IPython"), "get_ipython", None)
     return found() if found is not None else None
 
 
 def place(file: str, line: int) -> str:
-    """A line as messages name it: model.py:14, or for a cell as IPython has it, Cell In[3], line 2."""
+    """A line in messages: model.py:14, or for a cell, as in IPython, Cell In[3], line 2."""
     name = getattr(getattr(shell(), "compile", None), "format_code_name", lambda file: None)(file)
     if name is not None:
         return f"{' '.join(name)}, line {line}"
@@ -28,7 +28,7 @@ def place(file: str, line: int) -> str:
 
 
 def printable(text: str) -> str:
-    """A text without characters that a terminal obeys.
+    """A text in which control characters of terminals are escaped.
 
     >>> print(printable("a = '\\x1b[2J'"))
     a = '\\x1b[2J'
@@ -37,7 +37,7 @@ def printable(text: str) -> str:
 
 
 def rendered(error: BaseException) -> list[str]:
-    """The lines that a cell shows: those that called, the class and the message, its carets in red."""
+    """The lines that a cell shows for an error: the calls, the class and the message, its carets in red."""
     before = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
     if before is not None or os.environ.get("GRADSCRIBE_TRACEBACK") == "full":
         lines = "".join(traceback.format_exception(error)).splitlines()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Errors with a place: one renderer for all messages.
+"""The exceptions of the compiler, which point to the user's line, and the renderer of their messages.
 
     RuleError: np.sort has no derivative rule
       model.py:14, in loss
@@ -11,9 +11,9 @@ from gradscribe.ast_transform.source import cells
 
 
 class TransformError(Exception):
-    """A function that cannot be transformed; str() shows the user's line, the reason and the way out.
+    """A function that cannot be transformed; str() shows the reason, the user's line and the way out.
 
-    Attributes: reason (str), origin (where in the user's code, or None), advice (str, the way out).
+    Attributes: reason (str), origin (the place in the user's code, or None), advice (str, the way out).
     """
 
     def __init__(self, reason: str, origin=None, advice: str = ""):
@@ -23,15 +23,15 @@ class TransformError(Exception):
     def __str__(self):
         return render(self)
 
-    def _render_traceback_(self):       # IPython asks for it
+    def _render_traceback_(self):       # for IPython
         return cells.rendered(self)
 
-    def __reduce__(self):               # an error may be that of another process
+    def __reduce__(self):               # errors are pickled between processes
         return type(self), (self.reason, self.origin, self.advice)
 
 
 class LanguageError(TransformError):
-    """Python outside the accepted language, or source that cannot be had."""
+    """Python outside the accepted language, or source that is not available."""
 
 
 OF_OBJECTS = "an array of texts or other objects is not differentiated"
@@ -54,15 +54,15 @@ for _class in (TransformError, LanguageError, RuleError, ShapeError, KindError):
 
 
 class OutOfMemory(TransformError, MemoryError):
-    """A device has no memory for what a function makes."""
+    """A device has too little memory for the arrays of a function."""
 
 
 class LaunchError(TransformError, RuntimeError):
-    """A device stopped in a kernel, or could not begin one."""
+    """A device failed in a kernel, or could not start one."""
 
 
 class TooDeep(RecursionError):
-    """Python's limit was reached while reading; `refusal` says where, for a caller who cannot raise the limit."""
+    """Python's recursion limit was reached while reading a function; `refusal`: the error if it cannot be raised."""
 
     def __init__(self, refusal: TransformError):
         super().__init__(refusal.reason)
@@ -75,7 +75,7 @@ KNOWN = ("Write a literal, or pass it as an argument of its own that is a plain 
 
 
 class Demand(Exception):
-    """A parameter's value must be known when transforming; the caller specialises again with it."""
+    """A parameter must be static; the caller specialises again with its value."""
 
     def __init__(self, variable, reason, origin=None):
         super().__init__(reason)
@@ -83,7 +83,7 @@ class Demand(Exception):
 
 
 class EqualLengths(Demand):
-    """Lengths of arguments that were equal in the example are to be taken as one; pairs of places among them all."""
+    """Equal lengths of the example arguments must be unified; `pairs`: their places among all lengths."""
 
     def __init__(self, pairs):
         super().__init__(None, "lengths that are equal in the example")

@@ -6,7 +6,7 @@ import gast
 
 
 def ends(body: list[gast.stmt]) -> bool:
-    """No path leads past the end of the block."""
+    """Whether no path reaches the end of a block."""
     if not body:
         return False
     last = body[-1]
@@ -18,19 +18,19 @@ def ends(body: list[gast.stmt]) -> bool:
 
 
 def leaves(node: gast.AST, in_loop: bool) -> bool:
-    """A return of this function, or a break or continue of this loop, stands inside."""
+    """Whether a node contains a return of this function, or with `in_loop` a break or continue of this loop."""
     if isinstance(node, gast.Return) or in_loop and isinstance(node, (gast.Break, gast.Continue)):
         return True
     if isinstance(node, (gast.FunctionDef, gast.Lambda)) or not isinstance(
             node, (gast.stmt, gast.ExceptHandler, gast.match_case)):
         return False
-    if isinstance(node, (gast.For, gast.While)):        # what stands in the else belongs to the loop around
+    if isinstance(node, (gast.For, gast.While)):        # a break in the else leaves the loop around
         return any(leaves(n, False) for n in node.body) or any(leaves(n, in_loop) for n in node.orelse)
     return any(leaves(n, in_loop) for n in ast.iter_child_nodes(node))
 
 
 def gives(node: gast.AST) -> bool:
-    """A return with a value stands inside."""
+    """Whether a node contains a return with a value."""
     if isinstance(node, gast.Return):
         return node.value is not None and not (isinstance(node.value, gast.Constant) and node.value.value is None)
     return isinstance(node, (gast.stmt, gast.ExceptHandler, gast.match_case)) and \
@@ -38,12 +38,12 @@ def gives(node: gast.AST) -> bool:
 
 
 def endless(loop: gast.AST) -> bool:
-    """while True, or another constant that is true."""
+    """Whether a loop is `while True`, or has another constant test that is true."""
     return isinstance(loop, gast.While) and isinstance(loop.test, gast.Constant) and bool(loop.test.value)
 
 
 def breaks(node):
-    """A break of the loop that a node stands in."""
+    """Whether a node contains a break of the loop around it."""
     if isinstance(node, (gast.For, gast.While)):
         return any(map(breaks, node.orelse))
     return isinstance(node, gast.Break) or isinstance(node, (gast.stmt, gast.ExceptHandler, gast.match_case)) and \

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Liveness analysis of a function's names: which are read again before they are set anew.
+"""Liveness analysis of a function's names: which may be read before they are set again.
 
-A loop carries from pass to pass what is live where a pass begins; a name that every path sets first is a temporary of
-the pass.  Backward data flow over the tree (Aho, Lam, Sethi, Ullman, Compilers, section 9.2.5).  Names that inner
-functions and lazy generators read are live everywhere.
+A loop carries the names that are live at the start of a pass; a name that every path sets first is a temporary of the
+pass.  Backward data flow over the tree (Aho, Lam, Sethi, Ullman, Compilers, section 9.2.5).  Names that inner
+functions and generator expressions read are live everywhere.
 
 >>> tree = gast.parse('''def f(x, n):
 ...     y = z = x
@@ -24,7 +24,7 @@ LATER = (gast.FunctionDef, gast.Lambda, gast.GeneratorExp, gast.ClassDef)
 
 
 def mark_live(tree: gast.FunctionDef) -> None:
-    """Gives each loop of a function `live`: the names that are live where a pass begins, or where the loop ends."""
+    """Sets `live` on each loop of a function: the names that are live where a pass begins or the loop ends."""
     if hasattr(tree, "marked"):
         return
     tree.marked = True
@@ -37,15 +37,15 @@ def mark_live(tree: gast.FunctionDef) -> None:
 class _Liveness:
     def __init__(self, always):
         self.always = always
-        self.left = self.gone_on = self.raised = frozenset()    # live after break, after continue, where one raises
+        self.after_break = self.after_continue = self.after_raise = frozenset()     # live where these lead
 
     def block(self, body, out):
         for node in reversed(body):
-            out = self.raised | self.before(node, out)
+            out = self.after_raise | self.before(node, out)
         return out
 
     def inside(self, body, out, **jumps):
-        """The live names before a block in which break, continue or a raise lead elsewhere."""
+        """The live names before a block; `jumps`: the live names where break, continue or a raise lead."""
         held = {name: getattr(self, name) for name in jumps}
         vars(self).update(jumps)
         try:
@@ -57,18 +57,18 @@ class _Liveness:
         if isinstance(node, gast.Return):
             return self.always | _read(node)
         if isinstance(node, gast.Raise):
-            return self.always | self.raised | _read(node)
+            return self.always | self.after_raise | _read(node)
         if isinstance(node, gast.Break):
-            return self.left
+            return self.after_break
         if isinstance(node, gast.Continue):
-            return self.gone_on
+            return self.after_continue
         if isinstance(node, gast.If):
             return _read(node.test) | self.block(node.body, out) | self.block(node.orelse, out)
         if isinstance(node, (gast.For, gast.While)):
             return self.loop(node, out)
         if isinstance(node, gast.With):
             items = frozenset().union(*map(_read, node.items))
-            return out | items | self.inside(node.body, out, raised=self.raised | out)
+            return out | items | self.inside(node.body, out, after_raise=self.after_raise | out)
         if isinstance(node, gast.Try):
             return self.tried(node, out)
         if isinstance(node, gast.Match):
@@ -82,7 +82,7 @@ class _Liveness:
         target = _names(node.target) if isinstance(node, gast.For) else frozenset()
         test = frozenset() if isinstance(node, gast.For) else _read(node.test)
         while True:
-            body = self.inside(node.body, head, left=out, gone_on=head)
+            body = self.inside(node.body, head, after_break=out, after_continue=head)
             new = head | after | out | test | (body - (target - self.always))
             if new == head:
                 break
@@ -92,11 +92,11 @@ class _Liveness:
 
     def tried(self, node, out):
         last = self.block(node.finalbody, out)
-        jumps = {"left": self.left | last, "gone_on": self.gone_on | last}
-        handled = last.union(*(self.inside(h.body, last, raised=self.raised | last, **jumps) |
+        jumps = {"after_break": self.after_break | last, "after_continue": self.after_continue | last}
+        handled = last.union(*(self.inside(h.body, last, after_raise=self.after_raise | last, **jumps) |
                                (_read(h.type) if h.type else frozenset()) for h in node.handlers))
-        after = self.inside(node.orelse, last, raised=self.raised | last, **jumps)
-        return handled | self.inside(node.body, after, raised=self.raised | handled, **jumps)
+        after = self.inside(node.orelse, last, after_raise=self.after_raise | last, **jumps)
+        return handled | self.inside(node.body, after, after_raise=self.after_raise | handled, **jumps)
 
 
 def _read(node):

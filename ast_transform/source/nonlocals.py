@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Assignment conversion: a variable that inner functions set, by `nonlocal`, becomes a list of one element.
+"""Assignment conversion: a variable that inner functions set, by `nonlocal`, becomes a list of one element (a box).
 
-What is known of lists that several functions hold then holds of such variables (Kranz et al., ORBIT: an optimizing
-compiler for Scheme, 1986, section 4).  The names of the lists end in a blank, so that no name of the user's is one.
+So the passes need no treatment of such variables beyond that of lists shared by functions (Kranz et al., ORBIT: an
+optimizing compiler for Scheme, 1986, section 4).  Names of boxes end in a blank, unlike any name of the user's.
 
 >>> tree = gast.parse('''def f(x):
 ...     n = 0
@@ -31,12 +31,12 @@ COMPREHENSIONS = gast.ListComp, gast.GeneratorExp, gast.DictComp, gast.SetComp
 
 
 def converted(tree: gast.AST) -> gast.AST:
-    """The tree with its boxes; a variable that is no function's inside it stays `nonlocal`."""
+    """The tree with boxes; a variable of a function outside of the tree stays `nonlocal`."""
     return _Boxes().visit(tree) if any(isinstance(n, gast.Nonlocal) for n in nodes(tree)) else tree
 
 
 def is_box(node: gast.AST) -> bool:
-    """Whether an expression is the list that stands for a variable."""
+    """Whether an expression is the box of a variable."""
     return isinstance(node, gast.Name) and is_name_of_box(node.id)
 
 
@@ -46,7 +46,7 @@ def is_name_of_box(name: str) -> bool:
 
 class _Boxes(gast.NodeTransformer):
     def __init__(self):
-        self.boxed = frozenset()        # variables that are boxes where we are
+        self.boxed = frozenset()        # variables that are boxes at the current node
 
     def inside(self, node, boxed, fields):
         before, self.boxed = self.boxed, boxed
@@ -106,7 +106,7 @@ def _at(place, node):
 
 
 def _statements(function):
-    """The nodes of a function that belong to it, and the functions that stand in it."""
+    """The nodes of a function, without those of the functions inside it."""
     queue = list(function.body) if isinstance(function, gast.FunctionDef) else [function.body]
     while queue:
         node = queue.pop()
@@ -130,7 +130,7 @@ def _own_names(function):
 
 
 def _set_inside(function, own):
-    """Those of a function's variables that a function inside it sets, if all of them can be boxes."""
+    """The variables of a function that functions inside it set, without those that cannot be boxes."""
     found, unfit = set(), set()
     for node in _statements(function):
         if isinstance(node, gast.Name) and isinstance(node.ctx, gast.Del):
@@ -146,7 +146,7 @@ def _set_inside(function, own):
 
 
 def _sets(function, names):
-    """Names of outer functions' variables that a function, or one inside it, sets; unfit ones are left out."""
+    """The outer variables that a function, or one inside it, sets, without those that cannot be boxes."""
     names = names - _own_names(function)
     found = {n for node in _statements(function) if isinstance(node, gast.Nonlocal) for n in node.names} & names
     found -= {node.target.id for node in _statements(function) if isinstance(node, gast.NamedExpr)}

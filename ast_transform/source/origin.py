@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where a statement or expression came from: the user's file, line and columns."""
+"""The place in the user's file that a statement or expression came from."""
 import linecache
 from dataclasses import dataclass, field, replace
 
@@ -13,13 +13,13 @@ class Origin:
     end_column: int
     function: str
     statement: str = field(default="", compare=False)       # the first line of the user's statement
-    begins: int = field(default=0, compare=False)           # where that statement begins; 0: as far as the line says
+    begins: int = field(default=0, compare=False)           # the line where that statement begins; 0: `line`
     caller: "Origin | None" = None      # the call that led here
     generated: int = field(default=0, compare=False)        # 0: the user's, 1: the backward sweep's, 2: a tangent
     errors: tuple = field(default=(), compare=False)        # what raises here, by np.errstate: ("divide", "invalid")
     within: tuple = field(default=(), compare=False)        # the functions made by jit and pmap that it belongs to
-    rules: tuple = field(default=(), compare=False)         # the parts of rules that made it, in words
-    identities: tuple = field(default=(), compare=False)    # what has been shortened here since, in words
+    rules: tuple = field(default=(), compare=False)         # the parts of rules that made it, as text
+    identities: tuple = field(default=(), compare=False)    # the identities that have simplified it, as text
 
     def text(self) -> str:
         return linecache.getline(self.file, self.line).rstrip("\n")
@@ -32,11 +32,11 @@ class Origin:
         return replace(self, generated=generated)
 
     def by_rule(self, part: str) -> "Origin":
-        """The same place, for a statement that a part of a rule has made."""
+        """The same place, for a statement made by a part of a rule."""
         return replace(self, rules=tuple(dict.fromkeys((*self.rules, part))))
 
     def shortened(self, identities: tuple, rules: tuple = ()) -> "Origin":
-        """The same place, for what identities have made of statements, by the rules that made these."""
+        """The same place, for a statement that identities have simplified; rules: those of the statements merged."""
         return replace(self, rules=tuple(dict.fromkeys((*self.rules, *rules))),
                        identities=tuple(dict.fromkeys((*self.identities, *identities))))
 
@@ -45,7 +45,7 @@ class Origin:
         return replace(self, rules=(), identities=())
 
     def raised(self) -> tuple:
-        """The floating-point errors that raise where a statement of the user's stands; those that we add only warn."""
+        """The floating-point errors that raise here: only user's statements raise, generated ones warn."""
         return () if self.generated else self.errors
 
     def same_statement(self, other) -> bool:

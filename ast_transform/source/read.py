@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A function to its tree: source, place, globals and closure cells."""
+"""Reads a function: its syntax tree, file, globals and closure cells."""
 import __future__
 
 import ast
@@ -23,12 +23,12 @@ from gradscribe.ast_transform.source.origin import Origin
 from gradscribe.ast_transform.source.trees import nodes
 
 _files: dict = {}
-_trees: dict = {}           # of code that has been read
+_trees: dict = {}           # (file, code) -> tree
 
 
 @dataclass(eq=False)
 class Scope:
-    """Where names that a function does not set itself are looked up; `seen` records what was read."""
+    """Looks up the global and closure names of a function; `seen` records what was read."""
     namespace: dict
     cells: dict
     seen: dict = field(default_factory=dict)
@@ -65,13 +65,13 @@ class Source:
                       caller)
 
     def header(self, caller=None) -> Origin:
-        """Where the function begins."""
+        """The place where the function begins."""
         start = self.origin(self.tree, None, caller)
         return replace(start, end_line=start.line, end_column=start.column + len(_header(self.tree)))
 
 
 def _column(file, line, node):
-    """Columns count bytes in the tree and characters in a message."""
+    """(first, last) column of a node in characters; syntax trees count bytes."""
     column, end = getattr(node, "col_offset", 0), getattr(node, "end_col_offset", None) or 0
     text = linecache.getline(file, line)
     if not text.isascii():
@@ -81,12 +81,12 @@ def _column(file, line, node):
 
 
 def parts_of(function: types.FunctionType) -> tuple:
-    """What of a function may be replaced, as what reloads a module in a running session does."""
+    """The parts of a function that reloading a module may replace."""
     return function.__code__, function.__defaults__, function.__kwdefaults__
 
 
 def unwrap(function: Any) -> Any:
-    """A Numba function stands for its Python source."""
+    """The Python function inside Numba functions."""
     while True:
         inner = getattr(function, "py_func", None) if not isinstance(function, functools.partial) else None
         if inner is None:
@@ -95,9 +95,9 @@ def unwrap(function: Any) -> Any:
 
 
 def defined(spelling: str, function: Any, names: list[str], words: list[str]) -> types.FunctionType:
-    """A Python function whose text is one call of another, `spelling` being how its name is written."""
+    """A Python function whose source is one call of another, whose name is written as `spelling`."""
     root, label = spelling.partition(".")[0], spelling.rpartition(".")[2]
-    if root not in ("np", "math", "scipy"):      # a name of its own, which the text's function does not take
+    if root not in ("np", "math", "scipy"):      # the wrapper must not have the name of the function
         root = spelling = function.__name__
         label = f"call_{root}"
     call = ", ".join([*names, *(f"{w}={w}" for w in words)])
@@ -107,7 +107,7 @@ def defined(spelling: str, function: Any, names: list[str], words: list[str]) ->
 
 
 def from_text(text: str, namespace: dict[str, Any], file: str) -> types.FunctionType:
-    """The first function of a text, whose source can be read like that of a file; each text has its own."""
+    """The first function in a text, whose source `read` finds as that of a file; each text needs its own `file`."""
     label = text.partition("def ")[2].partition("(")[0]
     linecache.cache[file] = (len(text), None, text.splitlines(True), file)
     namespace = {**namespace, "__name__": "gradscribe.texts"}
@@ -116,7 +116,7 @@ def from_text(text: str, namespace: dict[str, Any], file: str) -> types.Function
 
 
 def from_tree(tree: gast.AST, source: Source, namespace: dict[str, Any]) -> types.FunctionType:
-    """A function of a tree that was made from another's, `source`: what is said of it has that one's places."""
+    """A function compiled from a tree that was derived from `source`; messages show places of the latter."""
     module = ast.Module([gast.gast_to_ast(tree)], [])
     space = {**source.scope.namespace, **{n: source.scope.lookup(n) for n in source.scope.cells}, **namespace}
     exec(compile(module, source.file, "exec"), space)
@@ -126,7 +126,7 @@ def from_tree(tree: gast.AST, source: Source, namespace: dict[str, Any]) -> type
 
 
 def read(function: Any, caller: Origin | None = None) -> Source:
-    """The tree of a function, or LanguageError if its source cannot be had; `caller` is the place of the call."""
+    """The Source of a function; LanguageError if it is not available.  caller: the place of the call."""
     function = unwrap(function)
     if not inspect.isfunction(function):
         raise LanguageError(f"{_label(function)} has no Python source", caller,
@@ -142,7 +142,7 @@ def read(function: Any, caller: Origin | None = None) -> Source:
 
 
 def _tree(function, code, name, caller):
-    """The tree of a function's code; it is read once, and nothing changes it."""
+    """The tree of a function's code; it is cached, and must not be changed."""
     tree = _find(function, code, caller)
     start = tree.col_offset
     place = Origin(code.co_filename, tree.lineno, start, tree.lineno, start + len(_header(tree)), function.__name__,
@@ -174,15 +174,15 @@ def _label(function):
 
 @dataclass(eq=False)
 class _File:
-    """The functions of a file: trees by first line, and what its text compiles to by first line and name.
+    """The functions of a file: trees by first line, and code objects by first line and name.
 
-    apart: what its statements compile to one by one, as a cell's do in IPython; None until it is asked for.  CPython
-    calls a function of an imported module by other instructions where the import stands in the text it compiles.
+    apart: code objects of its statements compiled one by one, as IPython compiles a cell; None until needed.  CPython
+    calls a function of an imported module by other instructions if the import is in the text that it compiles.
     """
     lines: list
     trees: dict
     codes: dict
-    whole: tuple = ()                   # the tree, the name and the flags that it was compiled with
+    whole: tuple = ()                   # (tree, file name, flags) that it was compiled with
     apart: dict | None = None
 
     def alone(self):
@@ -196,7 +196,7 @@ class _File:
 
 
 def _note_codes(module, codes):
-    """Every code object inside another, by first line and name."""
+    """Adds every code object inside another to `codes`, by first line and name."""
     queue = [module]
     while queue:
         for code in queue.pop().co_consts:
@@ -235,7 +235,7 @@ def _find(function, code, caller):
                             f"It was defined in {name}. Functions must come from a file, a notebook cell or a\n"
                             "doctest: put it in a module, or register its text with linecache.")
     found = _matching(_parsed(name, code.co_flags), code)
-    if not found:                       # the file may have changed, and the module been loaded again
+    if not found:                       # the file may have changed, and the module been reloaded
         linecache.checkcache(name)
         found = _matching(_parsed(name, code.co_flags), code)
     if not found:
@@ -254,13 +254,13 @@ def _find(function, code, caller):
 
 
 def _matching(known, code):
-    """The trees that may be the function's: a file that says something else than what runs has none."""
+    """The trees that may be the function's: those that compile to the code that runs."""
     found = [n for n in known.trees.get(code.co_firstlineno, ())
              if ("<lambda>" if isinstance(n, ast.Lambda) else n.name) == code.co_name]
     if found and (_among(known.codes, code) or _among(known.alone(), code)):
         return found
     rewritten = [n for n in found if any(isinstance(inner, ast.Assert) for inner in nodes(n))]
-    return rewritten                    # pytest compiles assertions in its own way
+    return rewritten                    # pytest rewrites assertions
 
 
 def _among(codes, code):
@@ -268,7 +268,7 @@ def _among(codes, code):
 
 
 def _alike(a, b):
-    """Two code objects do the same."""
+    """Whether two code objects, or constants of them, are equal."""
     if isinstance(a, types.CodeType) and isinstance(b, types.CodeType):
         return (a.co_code, a.co_names, a.co_varnames, a.co_freevars, a.co_cellvars) == \
             (b.co_code, b.co_names, b.co_varnames, b.co_freevars, b.co_cellvars) and \
@@ -279,7 +279,7 @@ def _alike(a, b):
 
 
 def _around(found, code):
-    """Of several functions that begin on one line, the innermost around the places that the code came from."""
+    """Of several functions that begin on one line, the innermost that contains the places of the code."""
     places = [p for p in code.co_positions() if None not in p and (p[0], p[2]) != (p[1], p[3])]
     if not places:
         return found

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Linear recursion as loops: one down to where the recursion ends, one back over what the calls do afterwards.
+"""Linear recursion as loops: one down to the base case, one back over the statements after each call.
 
-A function that calls itself at most once on each path, outside its loops, needs no stack of its own: what the rest of a
-call reads of its variables waits in lists.  Names of ours end in a blank, so that no name of the user's is one.
+Applies to functions that call themselves at most once on each path, outside loops.  Variables that are live after the
+recursive call are saved in lists.  Generated names end in a blank, unlike any name of the user's.
 
 Source: Y. Liu, S. Stoller, From recursion to iteration: what are the optimizations?, PEPM 2000.
 
@@ -29,13 +29,13 @@ import gast
 from gradscribe.ast_transform.source.exits import ends, leaves
 
 APART = (gast.FunctionDef, gast.Lambda, gast.ListComp, gast.SetComp, gast.DictComp, gast.GeneratorExp)
-# what belongs to one call, by its variables or by where it stops
+# nodes that refer to the variables or the state of one call
 OWN_CALL = {gast.FunctionDef, gast.Lambda, gast.GeneratorExp, gast.Global, gast.Nonlocal, gast.Yield, gast.YieldFrom}
 RESULT = "result "
 
 
 class NeedsLoops(Exception):
-    """The end of a recursion is known only when running: the function is read as loops."""
+    """The depth of a recursion is known only when running: the function must be read as loops."""
 
     def __init__(self, tree):
         super().__init__(tree.name)
@@ -47,7 +47,7 @@ class _NotLinear(Exception):
 
 
 def as_loops(tree: gast.AST) -> gast.FunctionDef | None:
-    """The function without its recursion; None if it does more than call itself once on a path."""
+    """The function without its recursion; None if the recursion is not linear."""
     try:
         return _Loops(tree).function()
     except _NotLinear:
@@ -62,15 +62,23 @@ class _Base:
 
 
 class _Call:
-    """A path with a call: what comes before, the arguments, what the call's result is waited for by."""
+    """A path with a call: the statements before it, its arguments by parameter, the statements after it.
 
-    def __init__(self, before, given, rest):
-        self.before, self.given, self.rest, self.waits = before, given, rest, []
+    saved: {variable that is live after the call: the list that it is saved in}
+    """
+
+    def __init__(self, before, arguments, rest):
+        self.before, self.arguments, self.rest, self.saved = before, arguments, rest, {}
 
 
 class _Branch:
+    """Paths that split at a test.
+
+    test_name: the variable that keeps the test of the last pass, which selects the base case; None if not needed
+    """
+
     def __init__(self, before, node, then, orelse):
-        self.before, self.node, self.then, self.orelse, self.asked = before, node, then, orelse, None
+        self.before, self.node, self.then, self.orelse, self.test_name = before, node, then, orelse, None
 
 
 class _Loops:
@@ -95,21 +103,20 @@ class _Loops:
         calls, bases = list(_leaves(root, _Call)), list(_leaves(root, _Base))
         if not calls or not bases:
             raise _NotLinear
-        waiting = [c for c in calls if not self.hands_on(c.rest)]
-        known = dict(_known(root, set(self.params)))
-        for c in waiting:
-            c.waits = [n for n in self.waited_for(c.rest) if n in known[c]]
-        self.waiting, self.several = waiting, len(waiting) > 1
-        for k, c in enumerate(waiting):
-            c.waits = {n: f"{n}_calls{k + 1 if self.several else ''} " for n in c.waits}
-        self.ask(root)
+        pending = [c for c in calls if not self.is_tail_call(c.rest)]
+        self.pending, self.several = pending, len(pending) > 1
+        defined = dict(_defined(root, set(self.params)))
+        for k, c in enumerate(pending):
+            c.saved = {n: f"{n}_calls{k + 1 if self.several else ''} " for n in self.live_after(c.rest)
+                       if n in defined[c]}
+        self.name_tests(root)
         body = [self.at(gast.Assign([self.name(n, True)], gast.List([], gast.Load()), None))
-                for c in waiting for n in c.waits.values()]
-        if waiting and (self.several or not waiting[0].waits):
+                for c in pending for n in c.saved.values()]
+        if pending and (self.several or not pending[0].saved):
             first = gast.List([], gast.Load()) if self.several else gast.Constant(0, None)
             body.append(self.at(gast.Assign([self.name("which ", True)], first, None)))
         body.append(self.down(root))
-        body += self.ended(root)
+        body += self.base_case(root)
         body += self.back()
         made = copy.copy(self.tree)
         made.body = [*body, self.at(gast.Return(self.name(RESULT)))]
@@ -118,7 +125,7 @@ class _Loops:
     # paths
 
     def path(self, body):
-        """The paths through statements."""
+        """The paths through statements, as a tree of _Branch with _Base and _Call as leaves."""
         before = []
         for k, s in enumerate(body):
             rest = body[k + 1:]
@@ -142,7 +149,7 @@ class _Loops:
         return _Base([*before, self.at(gast.Return(None))])
 
     def calls(self, nodes):
-        """The calls of the function in some nodes."""
+        """The reads of the function's name in some nodes."""
         return [n for node in nodes for n in gast.walk(node) if isinstance(n, gast.Name) and n.id == self.tree.name]
 
     def call(self, before, statement, rest):
@@ -158,10 +165,10 @@ class _Loops:
         statement.value = self.taken_out(statement.value, before, found)
         if len(found) != 1 or self.calls([statement]):
             raise _NotLinear
-        return _Call(before, self.given(found[0]), [statement, *rest])
+        return _Call(before, self.arguments(found[0]), [statement, *rest])
 
     def taken_out(self, node, before, found):
-        """An expression in which the call is the result's name; what is evaluated before it is computed before."""
+        """An expression with the call replaced by the result's name; operands that precede it move to `before`."""
         if isinstance(node, gast.Call) and isinstance(node.func, gast.Name) and node.func.id == self.tree.name:
             if self.calls([*node.args, *node.keywords]):
                 raise _NotLinear
@@ -192,7 +199,7 @@ class _Loops:
         return node
 
     def kept(self, node, before):
-        """What is evaluated before the call: a name of its own, unless nothing can change it."""
+        """An operand that is evaluated before the call: assigned to a variable, unless nothing can change it."""
         if isinstance(node, gast.keyword):
             node.value = self.kept(node.value, before)
             return node
@@ -207,8 +214,8 @@ class _Loops:
         before.append(self.at(gast.Assign([self.name(name, True)], node, None)))
         return self.name(name)
 
-    def given(self, call):
-        """The value of each parameter in a call."""
+    def arguments(self, call):
+        """{parameter: argument} of a call."""
         if any(isinstance(a, gast.Starred) for a in call.args) or any(k.arg is None for k in call.keywords) or len(
                 call.args) > len(self.params):
             raise _NotLinear
@@ -224,13 +231,13 @@ class _Loops:
                 values[n] = self.defaults[n]
         return values
 
-    def hands_on(self, rest):
-        """Whether a call's result is this call's result."""
+    def is_tail_call(self, rest):
+        """Whether the statements after a call only return its result."""
         first = rest[0]
         return isinstance(first, gast.Return) and isinstance(first.value, gast.Name) and first.value.id == RESULT
 
-    def waited_for(self, rest):
-        """The variables of a call that are read after the call that it makes."""
+    def live_after(self, rest):
+        """The variables that are live after the recursive call: the statements `rest` read them."""
         found, bound = {}, set()
         for s in rest:
             for n in _evaluated(s):
@@ -246,18 +253,19 @@ class _Loops:
 
     # loops
 
-    def ask(self, node):
-        """Names for the tests that are asked again after the loop."""
+    def name_tests(self, node):
+        """Names the tests that select the base case after the loop."""
         if isinstance(node, _Branch):
             if all(any(_leaves(side, _Base)) for side in (node.then, node.orelse)):
                 self.count += 1
-                node.asked = f"ends_{self.count} "
-            self.ask(node.then)
-            self.ask(node.orelse)
+                node.test_name = f"ends_{self.count} "
+            self.name_tests(node.then)
+            self.name_tests(node.orelse)
 
     def down(self, root):
+        """The loop down to the base case."""
         self.place = self.tree.body[0]
-        if isinstance(root, _Branch) and not root.before and root.asked is None:
+        if isinstance(root, _Branch) and not root.before and root.test_name is None:
             first = isinstance(root.then, _Base)
             if first or isinstance(root.orelse, _Base):
                 test = gast.copy_location(gast.UnaryOp(gast.Not(), root.node.test), root.node.test) if first else \
@@ -267,25 +275,25 @@ class _Loops:
         return self.at(gast.While(self.at(gast.Constant(True, None)), self.step(root), []))
 
     def step(self, node):
-        """A pass of the loop down."""
+        """The statements of a pass of the loop down."""
         if isinstance(node, _Base):
             return [self.at(gast.Break())]
         if isinstance(node, _Branch):
             before, test = list(node.before), node.node.test
-            if node.asked:
+            if node.test_name:
                 self.place = node.node
-                before.append(self.at(gast.Assign([self.name(node.asked, True)], test, None)))
-                test = self.name(node.asked)
+                before.append(self.at(gast.Assign([self.name(node.test_name, True)], test, None)))
+                test = self.name(node.test_name)
             return [*before, gast.copy_location(gast.If(test, self.step(node.then), self.step(node.orelse)), node.node)]
         self.place = node.rest[0]
         out = list(node.before)
-        if node in self.waiting:
-            out += [self.append(held, self.name(n)) for n, held in node.waits.items()]
+        if node in self.pending:
+            out += [self.append(held, self.name(n)) for n, held in node.saved.items()]
             if self.several:
-                out.append(self.append("which ", gast.Constant(self.waiting.index(node), None)))
-            elif not node.waits:
+                out.append(self.append("which ", gast.Constant(self.pending.index(node), None)))
+            elif not node.saved:
                 out.append(self.at(gast.AugAssign(self.name("which ", True), gast.Add(), gast.Constant(1, None))))
-        changed = {n: v for n, v in node.given.items() if not (isinstance(v, gast.Name) and v.id == n)}
+        changed = {n: v for n, v in node.arguments.items() if not (isinstance(v, gast.Name) and v.id == n)}
         if len(changed) == 1:
             (name, value), = changed.items()
             out.append(self.at(gast.Assign([self.name(name, True)], value, None)))
@@ -297,25 +305,25 @@ class _Loops:
     def append(self, name, value):
         return self.at(gast.Expr(gast.Call(gast.Attribute(self.name(name), "append", gast.Load()), [value], [])))
 
-    def ended(self, node):
-        """What the call does that makes no other."""
+    def base_case(self, node):
+        """The statements of the last call, which makes no other."""
         if isinstance(node, _Base):
             return self.assigned(node.body)
         if isinstance(node, _Call):
             return []
-        then, orelse = self.ended(node.then), self.ended(node.orelse)
-        return [gast.copy_location(gast.If(self.name(node.asked), then, orelse), node.node)] if then and orelse else \
-            then or orelse
+        then, orelse = self.base_case(node.then), self.base_case(node.orelse)
+        return [gast.copy_location(gast.If(self.name(node.test_name), then, orelse), node.node)] if then and orelse \
+            else then or orelse
 
     def back(self):
-        """What the calls do afterwards, from the last one back."""
-        if not self.waiting:
+        """The loop back over the statements after the calls, from the last call on."""
+        if not self.pending:
             return []
-        self.place = self.waiting[0].rest[0]
+        self.place = self.pending[0].rest[0]
         if self.several:
             over = self.backwards("which ")
-            return [self.at(gast.For(self.name("which_call ", True), over, self.chosen(), [], None))]
-        (call,), lists = self.waiting, list(self.waiting[0].waits.items())
+            return [self.at(gast.For(self.name("which_call ", True), over, self.dispatch(), [], None))]
+        (call,), lists = self.pending, list(self.pending[0].saved.items())
         body, names = self.assigned(call.rest), [self.name(n, True) for n, _ in lists]
         if not lists:
             over = gast.Call(gast.Name("range", gast.Load(), None, None), [self.name("which ")], [])
@@ -329,23 +337,23 @@ class _Loops:
     def backwards(self, held):
         return self.at(gast.Call(gast.Name("reversed", gast.Load(), None, None), [self.name(held)], []))
 
-    def chosen(self):
-        """What follows the call that was made, of several that there are in the text."""
+    def dispatch(self):
+        """The statements after the call that was made, of several calls in the text."""
         arms = []
-        for c in self.waiting:
+        for c in self.pending:
             self.place = c.rest[0]
             arms.append([*(self.at(gast.Assign([self.name(n, True)], gast.Call(gast.Attribute(
-                self.name(held), "pop", gast.Load()), [], []), None)) for n, held in c.waits.items()),
+                self.name(held), "pop", gast.Load()), [], []), None)) for n, held in c.saved.items()),
                 *self.assigned(c.rest)])
         body = arms.pop()
         while arms:
-            self.place = self.waiting[len(arms) - 1].rest[0]
+            self.place = self.pending[len(arms) - 1].rest[0]
             test = gast.Compare(self.name("which_call "), [gast.Eq()], [gast.Constant(len(arms) - 1, None)])
             body = [self.at(gast.If(test, arms.pop(), body))]
         return body
 
     def assigned(self, body):
-        """Statements whose returns set the result."""
+        """Statements in which assignments to the result replace the returns."""
         out = []
         for k, s in enumerate(body):
             if isinstance(s, gast.Return):
@@ -386,22 +394,22 @@ def _leaves(node, kind):
         yield node
 
 
-def _known(node, names):
-    """(call, the names that may have a value where it is made), for each call."""
+def _defined(node, names):
+    """Yields (call, the names that may be set where it is made) for each call."""
     if isinstance(node, (_Branch, _Call)):
         names = names | {n.id for s in node.before for n in gast.walk(s) if isinstance(n, gast.Name) and isinstance(
             n.ctx, gast.Store)}
     if isinstance(node, _Branch):
         names = names | {n.id for n in gast.walk(node.node.test) if isinstance(n, gast.Name) and isinstance(
             n.ctx, gast.Store)}
-        yield from _known(node.then, names)
-        yield from _known(node.orelse, names)
+        yield from _defined(node.then, names)
+        yield from _defined(node.orelse, names)
     elif isinstance(node, _Call):
         yield node, names
 
 
 def _evaluated(node):
-    """The nodes of a statement, those that it evaluates first at first."""
+    """The nodes of a statement, the value of an assignment before its targets."""
     inner = list(ast.iter_child_nodes(node))
     if isinstance(node, (gast.Assign, gast.AugAssign)):
         inner = [node.value, *(node.targets if isinstance(node, gast.Assign) else [node.target])]

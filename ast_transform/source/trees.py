@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The nodes of a tree, as ast.walk gives them, operators and contexts left out: three times as fast.
+"""The nodes of a syntax tree as from ast.walk, without operators and contexts, and three times as fast.
 
 >>> import ast
 >>> [type(n).__name__ for n in nodes(ast.parse("a + f(b)", mode="eval"))]

@@ -111,7 +111,7 @@ def test_tangents_where_some_are_batched_and_some_are_not():
 
 def test_reverse_mode_of_the_batch_is_that_of_the_rule():
     np.testing.assert_allclose(gs.grad(lambda x: np.sum(gs.vmap(told)(x)))(XS), -3 * np.sin(XS), rtol=1e-15)
-    with pytest.raises(gs.RuleError, match="brings its own form for a batch, and no reverse rule"):
+    with pytest.raises(gs.RuleError, match="has a custom batching rule and no reverse rule"):
         gs.grad(told)(1.0)
 
 

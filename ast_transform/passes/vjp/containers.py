@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Adjoints of containers: gathered element by element, lists of them filled in loops."""
+"""Adjoints of containers: accumulated element by element; a loop over a list fills a list of adjoints."""
 import operator
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class Pieces:
-    """The adjoint of a container so far: for each element an operand, Pieces, a Taken or None."""
+    """A partial adjoint of a container: for each element an operand, Pieces, a Taken or None."""
     __slots__ = ("elements", "fact")
 
     def __init__(self, fact, elements=None):
@@ -27,7 +27,7 @@ class Pieces:
 
 
 class Taken:
-    """Element k of a list that holds adjoints."""
+    """A reference to element k of a list of adjoints, which is read when it is needed."""
     __slots__ = ("k", "source")
 
     def __init__(self, source, k):
@@ -42,7 +42,7 @@ def element_of(held, k):
 # -- lists of unknown length: their adjoints are arrays
 
 def appended(sweep: "Sweep", step: Let, dy: Var | Const | Pack) -> None:
-    """The adjoint of a list after append, whose last entry is the element's, or after insert at the front."""
+    """Reverses append, or insert at the front: the adjoint's last, or first, entry is that of the element."""
     (before, v), after = step.value.args, step.targets[0]
     dy = expanded(sweep, dy, after)
     place, rest = (-1, slice(None, -1)) if step.value.function is push else (0, slice(1, None))
@@ -53,7 +53,7 @@ def appended(sweep: "Sweep", step: Let, dy: Var | Const | Pack) -> None:
 
 
 def taken_off(sweep: "Sweep", before: Var, rest: Var, value: Var, dys: list) -> None:
-    """The adjoint of a list before pop."""
+    """Reverses pop: the adjoint of the list before it."""
     drest = left_of_list(sweep, rest, value, dys[0])
     dy = expanded(sweep, zero_adjoint(sweep, value) if dys[1] is None else dys[1], value)
     whole = sweep.whole_fact(before)
@@ -65,7 +65,7 @@ def taken_off(sweep: "Sweep", before: Var, rest: Var, value: Var, dys: list) -> 
 
 
 def left_of_list(sweep, rest, value, drest):
-    """The whole adjoint of what is left of a list; an empty one does not show the shape that its elements had."""
+    """The expanded adjoint of a list after pop; if the list is empty, its elements' shape is read from the value."""
     if not value.fact.dims or shape_of_listed(sweep, rest) is not None:
         return expanded(sweep, zero_adjoint(sweep, rest) if drest is None else drest, rest)
     shape = Pack("tuple", (sweep.build.length(rest, 0), *(
@@ -84,7 +84,7 @@ def add_to_container(sweep: "Sweep", var: Var, value: Pieces | Pack | Var) -> No
 
 
 def own_pieces(sweep, container):
-    """The pieces of a container's adjoint."""
+    """The partial adjoint of a container, as Pieces."""
     if sweep.is_outside(container):
         raise AssertionError("a loop adds to the adjoint of a container from outside")
     held = sweep.adjoint.get(container)
@@ -101,7 +101,7 @@ def in_pieces(sweep, held, fact):
 
 
 def give_element(sweep: "Sweep", container: Var, k: int, part: Pieces | Taken | Pack | Var | Const | None) -> None:
-    """One more contribution to the adjoint of element k of a container."""
+    """Adds a contribution to the adjoint of element k of a container."""
     fact = container.fact.elements[k]
     if not sweep.is_outside(container):
         add_piece(sweep, own_pieces(sweep, container), k, part, fact)
@@ -110,7 +110,7 @@ def give_element(sweep: "Sweep", container: Var, k: int, part: Pieces | Taken | 
 
 
 def give_outside(sweep, container, path, part, fact):
-    """The same in a loop, for a container from outside: the loop carries a sum for each array in it."""
+    """The same for a container from outside the loop, which carries a sum for each array in the container."""
     if not fact.differentiable:
         return
     part = read_piece(sweep, part) if isinstance(part, Taken) else part
@@ -123,7 +123,7 @@ def give_outside(sweep, container, path, part, fact):
 
 
 def element_outside(sweep, container, path):
-    """A name for an element of a container, set before the outermost loop that the container is outside of."""
+    """A variable for an element of a container, set before the outermost loop that the container is outside of."""
     around, step = sweep, None
     while around.outer is not None and around.is_outside(container):
         around, step = around.outer, around.loop_step
@@ -147,7 +147,7 @@ def element_outside(sweep, container, path):
 
 
 def settle_elements(sweep: "Sweep", variables: Iterable[Var]) -> None:
-    """Sums for elements of containers, once no loop is around them that the container is outside of."""
+    """Moves sums for elements of containers to the containers' adjoints, once the outermost such loop has ended."""
     for v in variables:
         container, path = sweep.engine.places.get(v, (None, ()))
         if container is None or sweep.is_outside(container):
@@ -162,7 +162,7 @@ def settle_elements(sweep: "Sweep", variables: Iterable[Var]) -> None:
 
 
 def add_pieces(sweep, held, value):
-    """Add a container's adjoint, given as Pieces, a Pack or a variable, to what is held."""
+    """Adds a container's adjoint, given as Pieces, a Pack or a variable, to Pieces."""
     for k, fact in enumerate(held.fact.elements):
         add_piece(sweep, held, k, element_of(value, k), fact)
 
@@ -193,7 +193,7 @@ def whole_piece(sweep, part, fact):
 
 
 def read_piece(sweep: "Sweep", part: Taken) -> Var:
-    """An element of a container of adjoints, as a variable."""
+    """The variable that holds an element of a container of adjoints."""
     function: Callable
     fact, key, function = part.source.fact, part.k, operator.getitem
     if isinstance(fact, Sequence) and fact.kind in ("dict", "record"):
@@ -234,7 +234,7 @@ def unpack_statement(sweep: "Sweep", step: Let, dys: list) -> None:
 
 
 def unpack_pack(sweep: "Sweep", pack: Pack, dy: Pieces | Pack | Var) -> None:
-    """The adjoint of (a, b) goes to a and b."""
+    """Adds the parts of the adjoint of (a, b) to a and b."""
     for k, item in enumerate(pack.items):
         part = element_of(dy, k)
         if part is None:
@@ -250,7 +250,7 @@ def unpack_pack(sweep: "Sweep", pack: Pack, dy: Pieces | Pack | Var) -> None:
 
 def materialised(sweep: "Sweep", value: Any, fact: Any,
                  path: Var | tuple | None = None) -> Var | Const | Pack:
-    """The adjoint of a container as an operand with every element."""
+    """The adjoint of a container as one operand, with zeros for missing elements."""
     if isinstance(value, Taken):
         value = read_piece(sweep, value)
     if not isinstance(fact, Sequence):
@@ -273,7 +273,7 @@ def materialised(sweep: "Sweep", value: Any, fact: Any,
 
 
 def without_others(sweep: "Sweep", held: Var | Const | Pack, fact: Any) -> Var | Const | Pack:
-    """The adjoint of a whole container, with None for what has none: whole numbers, truth values."""
+    """The adjoint of a whole container, with None for parts that have none: integers, bools."""
     if not isinstance(fact, Sequence):
         return held if fact.differentiable or isinstance(fact, Opaque) else Const(None)
     if all_differentiable(fact):
@@ -291,7 +291,7 @@ def all_differentiable(fact):
 
 
 def whole_run(value):
-    """The list itself, where every element is taken from it in order."""
+    """The list that all elements are taken from, in order; None if there is none."""
     elements = value.elements
     if elements and all(
         isinstance(e, Taken) and e.source is elements[0].source and e.k == k for k, e in enumerate(elements)
@@ -337,7 +337,7 @@ def zero_like_path(sweep: "Sweep", fact: Any, path: Var | tuple | None) -> Var |
 
 
 def finished(sweep: "Sweep", value: Var | Const | Pack, fact: Any, path: Var | tuple | None) -> Var | Const | Pack:
-    """An adjoint as a result: whole, and a float even where it is a literal."""
+    """An adjoint as a result: expanded, in the dtype of its value, and a float if it is a literal."""
     if not isinstance(fact, Array):
         return value
     found = fact_of(value)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Reverse mode through branches and loops.
 
-A branch asks its test again.  A loop is run backwards; it carries the adjoints of what the forward loop carries and the
-sums for values from outside.  What its body reads of the forward pass is restored or recomputed (stores.py).
+A branch becomes a branch with the same test.  A loop is run backwards; it carries the adjoints of the forward carries,
+and sums for the adjoints of values from outside.  tape.py restores or recomputes the forward values that it reads.
 """
 import operator
 from dataclasses import replace
@@ -64,9 +64,6 @@ def reverse_branch(sweep: "Sweep", step: If) -> None:
     if all(d is None for d in joined.values()):
         return
     before, groups, outer = dict(sweep.adjoint), sweep.groups, sweep.build.block
-    for v, held in list(before.items()):
-        if isinstance(held, Pieces):
-            before[v] = held
     arms = []
     for arm in ("then", "orelse"):
         sweep.adjoint = {v: _copied(h) for v, h in before.items()}
@@ -74,7 +71,7 @@ def reverse_branch(sweep: "Sweep", step: If) -> None:
         for j in step.joins:
             source = getattr(j, arm)
             if joined[j.var] is not None and isinstance(source, Var):
-                sweep.add(source, of_the_arm(sweep, joined[j.var], j.var, source))
+                sweep.add(source, with_lengths_of_arm(sweep, joined[j.var], j.var, source))
             elif joined[j.var] is not None and isinstance(source, Pack):
                 unpack_pack(sweep, source, joined[j.var])
         sweep.block(getattr(step, arm))
@@ -89,23 +86,7 @@ def reverse_branch(sweep: "Sweep", step: If) -> None:
         if isinstance(v.fact, Sequence):
             joined_container(sweep, v, branch, arms, before)
             continue
-        values: list = []
-        for (block, adjoint), is_then in zip(arms, (True, False)):
-            if not sweep.engine.partial.exists(v, step.test, is_then):
-                values.append(UNDEFINED)        # the value itself exists in the other arm only
-                continue
-            value = adjoint.get(v)
-            if value is None:
-                value = sweep.current(v)
-            sweep.build.block = block
-            value = (
-                empty_stack(sweep, v)
-                if value is None and isinstance(v.fact, Stack)
-                else zero_adjoint(sweep, v)
-                if value is None
-                else value
-            )
-            values.append(expanded(sweep, value, v) if isinstance(v.fact, Array) else value)
+        values = [in_arm(sweep, v, step.test, arm, is_then) for arm, is_then in zip(arms, (True, False))]
         fact = v.fact if isinstance(v.fact, Stack) else joined_fact(sweep, v, values)
         for k, (block, _) in enumerate(arms):
             sweep.build.block = block
@@ -119,10 +100,24 @@ def reverse_branch(sweep: "Sweep", step: If) -> None:
     outer.append(branch)
 
 
-def of_the_arm(sweep, dy, joined, source):
-    """The adjoint of a joined array, in the lengths of the arm that made it: the other one's may differ.
+def in_arm(sweep, v, test, arm, is_then):
+    """The adjoint of a value at the end of a backward arm, (block, adjoints), for a join."""
+    block, adjoint = arm
+    if not sweep.engine.partial.exists(v, test, is_then):
+        return UNDEFINED                # the value itself exists in the other arm only
+    value = adjoint.get(v)
+    if value is None:
+        value = sweep.current(v)
+    sweep.build.block = block
+    if value is None:
+        value = empty_stack(sweep, v) if isinstance(v.fact, Stack) else zero_adjoint(sweep, v)
+    return expanded(sweep, value, v) if isinstance(v.fact, Array) else value
 
-    Axes that the adjoint is constant along stay without entries; so do those it may be constant along.
+
+def with_lengths_of_arm(sweep, dy, joined, source):
+    """The adjoint of a joined array with the lengths in this arm, which may differ from the other arm's.
+
+    Axes that the adjoint is, or may be, constant along stay as they are.
     """
     mine, theirs = fact_of(dy) if isinstance(dy, Var) else None, source.fact
     if not (isinstance(mine, Array) and isinstance(theirs, Array) and mine.rank == theirs.rank):
@@ -136,7 +131,7 @@ def of_the_arm(sweep, dy, joined, source):
 
 
 def joined_fact(sweep, v, values):
-    """The fact of an adjoint that two arms hand out; a Python number's is NumPy's where both made it so."""
+    """The fact of the join of an adjoint; that of a Python number is a NumPy float if both arms made one."""
     fact = sweep.whole_fact(v)
     numpys = Array(np.dtype(np.float64))
     return numpys if fact.weak and not fact.dims and all(
@@ -144,7 +139,7 @@ def joined_fact(sweep, v, values):
 
 
 def joined_container(sweep, v, branch, arms, before):
-    """A container's adjoint is joined element by element."""
+    """Joins a container's adjoint element by element."""
     held = [a.get(v) or Pieces(v.fact) for _, a in arms]
     outer = sweep.build.block
 
@@ -201,7 +196,7 @@ def step_While(sweep, step):
 
 
 def run_again(sweep, step):
-    """A loop whose values are not stored is run once more, storing, before it is reversed."""
+    """Reverses a checkpointed loop: runs it again, saving its values, and reverses that."""
     if not useful_carries(sweep, step, {c.outer: sweep.adjoint.get(c.outer) for c in step.carries}):
         for c in step.carries:
             sweep.adjoint.pop(c.outer, None)
@@ -232,7 +227,7 @@ def run_again(sweep, step):
 
 
 def rename_marks(loop, env):
-    """The marks of custom derivatives in a copy read the values of the copy."""
+    """Makes the marks of custom derivatives in a copied loop read the values of the copy."""
     for step in walk([loop]):
         mark = step.value.function if isinstance(step, Let) and isinstance(step.value, Apply) else None
         if isinstance(mark, Pullback):
@@ -244,108 +239,141 @@ def rename_marks(loop, env):
 def reverse_loop(sweep: "Sweep", step: For | While) -> None:
     if step.policy == "again":
         return run_again(sweep, step)
-    done = {c.outer: sweep.adjoint.pop(c.outer, None) for c in step.carries}
-    wanted = useful_carries(sweep, step, done)
-    if not wanted:
-        return
-    origin = sweep.build.origin
-    child = type(sweep)(sweep.reader, sweep.active, sweep.made_by, sweep.label, sweep, sweep.engine)
-    child.loop_step = step
-    child.inside = set(all_made(step.body)) | {c.inner for c in step.carries}
-    if isinstance(step, For):
-        child.inside |= {step.index, *(v for v, _ in step.items)}
-    else:
-        child.inside |= set(all_made(step.head))
-    outer_block, sweep.build.block = sweep.build.block, []
-    carried = {}
-    for c in wanted:
+    known = {c.outer: sweep.adjoint.pop(c.outer, None) for c in step.carries}
+    wanted = useful_carries(sweep, step, known)
+    if wanted:
+        BackwardLoop(sweep, step, wanted, known).run()
+
+
+class BackwardLoop:
+    """Builds the backward form of a loop.
+
+    wanted: the carries that have adjoints; known: the adjoints of what the loop leaves, None where nothing reads it
+    """
+
+    def __init__(self, sweep, step, wanted, known):
+        self.sweep, self.step, self.wanted, self.known = sweep, step, wanted, known
+        self.child = child_sweep(sweep, step)
+        self.carried = {c: Var(f"d{c.inner.hint}", self.carried_fact(c), ADJOINT) for c in wanted}
+
+    def run(self):
+        sweep, step, child = self.sweep, self.step, self.child
+        origin, outer_block = sweep.build.origin, sweep.build.block
+        sweep.build.block = body = []
+        self.reverse_body()
+        items = adjoints_of_items(sweep, step, child, outer_block)
+        left = {c: self.left_by_a_pass(c) for c in self.wanted}
+        leaves = None if sweep.reader.unroll else leaving(step)
+        if leaves is not None:
+            first = Var("first", Array(bool), TEMPORARY)
+            first_apart(body, *leaves, first, *left_with(sweep, step, *leaves))
+        sums = {v: self.sum_after_a_pass(v, inner) for v, inner in child.accumulated.items()}
+        sweep.build.block = outer_block
+        made = [self.carry_of(c, left[c]) for c in self.wanted]
+        outers = [carry.outer for carry in made]
+        made += [self.carry_of_sum(v, child.accumulated[v], value) for v, value in sums.items()]
+        made += [carry for carry, _ in items]
+        if leaves is not None and any(v is first for s in body for v in all_reads(s)):
+            with_known(body, first, made)
+            made.append(Carry(first, Const(True), Const(False), first.like()))
+        restore = Restore(sweep, step, child, body, made, origin)
+        restore.run()
+        if leaves is not None and isinstance(restore.loop, While):
+            restore.loop.policy = "entered"     # the forward loop is left from inside a pass, so it has one
+        for c, outer in zip(self.wanted, outers):
+            sweep.build.origin = origin
+            if isinstance(c.init, Var):
+                sweep.add(c.init, outer)
+            elif isinstance(c.init, Pack):
+                unpack_pack(sweep, c.init, outer)
+        for carry, finish in items:
+            finish(carry.outer)
+        settle_elements(sweep, list(sums))
+
+    def carried_fact(self, c):
         fact = c.inner.fact
-        if not isinstance(fact, Stack):
-            dims = (c.next if isinstance(c.next, Var) else c.inner).fact.dims
-            if c.init is UNDEFINED and not all(a.same(b) for a, b in zip(dims, c.inner.fact.dims)):
-                dims = tuple(unknown("?pass") for _ in dims)        # whole after the last pass only
-            fact = Array(sweep.whole_fact(c.inner).dtype, dims)
-        carried[c] = Var(f"d{c.inner.hint}", fact, ADJOINT)
-    for c in wanted:
-        if isinstance(c.next, Var):
-            child.add(c.next, carried[c])
-    child.groups.clear()
-    child.block(step.body)
-    sweep.mirror[id(step.body)] = sweep.build.block
-    items = adjoints_of_items(sweep, step, child, outer_block)
-    carries = []
-    for c in wanted:
-        value = child.adjoint.get(c.inner)
+        if isinstance(fact, Stack):
+            return fact
+        dims = (c.next if isinstance(c.next, Var) else c.inner).fact.dims
+        if c.init is UNDEFINED and not all(a.same(b) for a, b in zip(dims, c.inner.fact.dims)):
+            dims = tuple(unknown("?pass") for _ in dims)        # whole after the last pass only
+        return Array(self.sweep.whole_fact(c.inner).dtype, dims)
+
+    def reverse_body(self):
+        for c in self.wanted:
+            if isinstance(c.next, Var):
+                self.child.add(c.next, self.carried[c])
+        self.child.groups.clear()
+        self.child.block(self.step.body)
+        self.sweep.mirror[id(self.step.body)] = self.sweep.build.block
+
+    def left_by_a_pass(self, c):
+        """The adjoint of a carry at the end of a backward pass."""
+        value = self.child.adjoint.get(c.inner)
         if isinstance(c.inner.fact, Stack):
-            value = empty_stack(child, c.inner) if value is None else value
+            value = empty_stack(self.child, c.inner) if value is None else value
+        elif value is None:
+            value = zeros_again(self.child, c, self.carried[c])
         else:
-            value = zeros_again(child, c, carried[c]) if value is None else expanded(child, value, c.inner)
-            value = in_its_dtype(sweep, value, carried[c].fact)
-        carries.append((c, carried[c], value))
-    body = sweep.build.block
-    found = None if sweep.reader.unroll else leaving(step)
-    if found is not None:
-        first, (branch, arm) = Var("first", Array(bool), TEMPORARY), found
-        first_apart(body, branch, arm, first, *left_with(sweep, step, branch, arm))
-    sums = [(v, inner, in_its_dtype(child, expanded(child, child.adjoint[v], v), inner.fact)
-             if isinstance(v.fact, Array) else child.adjoint[v]) for v, inner in child.accumulated.items()]
-    sweep.build.block = outer_block
-    made = []
-    after = []
-    for c, inner, value in carries:
-        held = done[c.outer]
+            value = expanded(self.child, value, c.inner)
+        return value if isinstance(c.inner.fact, Stack) else in_its_dtype(self.sweep, value, self.carried[c].fact)
+
+    def sum_after_a_pass(self, v, inner):
+        """The adjoint of a value from outside the loop at the end of a backward pass."""
+        value = self.child.adjoint[v]
+        return in_its_dtype(self.child, expanded(self.child, value, v), inner.fact) if isinstance(
+            v.fact, Array) else value
+
+    def carry_of(self, c, left):
+        """The backward carry of a forward one."""
+        sweep, inner, held = self.sweep, self.carried[c], self.known[c.outer]
         if isinstance(c.outer.fact, Sequence):
             held = materialised(sweep, held, c.outer.fact, c.outer)
-        elif isinstance(c.inner.fact, Stack):
-            held = empty_stack(sweep, c.inner) if held is None else held
         else:
-            held = expanded(sweep, zero_adjoint(sweep, c.outer) if held is None else held, c.outer)
+            held = self.whole(c.inner if isinstance(c.inner.fact, Stack) else c.outer, held)
         if isinstance(c.init, Pack):            # what a list starts with is left in its adjoint
             fact = Sequence("list", tuple(_adjoint_fact(fact_of(i)) for i in c.init.items))
         else:
             fact = inner.fact if isinstance(inner.fact, Stack) else sweep.whole_fact(c.inner)
             if isinstance(fact, Array) and isinstance(c.init, Var) and not isinstance(fact, Listed):
                 fact = replace(fact, dims=c.init.fact.dims)     # the first pass begins with that
-        outer = Var(inner.hint, fact, ADJOINT)
-        made.append(Carry(inner, in_its_dtype(sweep, held, inner.fact), value, outer))
-        after.append((c, outer))
-    for v, inner, value in sums:
-        held = sweep.current(v)
-        if isinstance(v.fact, Stack):
-            held = empty_stack(sweep, v) if held is None else held
-        else:
-            held = expanded(sweep, zero_adjoint(sweep, v) if held is None else held, v)
-        outer = inner.like()
-        made.append(Carry(inner, in_its_dtype(sweep, held, inner.fact), value, outer))
+        return Carry(inner, in_its_dtype(sweep, held, inner.fact), left, Var(inner.hint, fact, ADJOINT))
+
+    def carry_of_sum(self, v, inner, value):
+        """The carry that adds up the adjoint of a value from outside the loop."""
+        sweep, outer = self.sweep, inner.like()
+        held = self.whole(v, sweep.current(v))
         sweep.adjoint[v] = outer
         sweep.groups.pop(v, None)
-    made += [carry for carry, _ in items]
-    if found is not None and any(v is first for s in body for v in all_reads(s)):
-        with_known(body, first, made)
-        made.append(Carry(first, Const(True), Const(False), first.like()))
-    restore = Restore(sweep, step, child, body, made, origin)
-    restore.run()
-    if found is not None and isinstance(restore.loop, While):
-        restore.loop.policy = "entered"         # as the loop forward has a pass, in which it is left
-    for c, outer in after:
-        sweep.build.origin = origin
-        if isinstance(c.init, Var):
-            sweep.add(c.init, outer)
-        elif isinstance(c.init, Pack):
-            unpack_pack(sweep, c.init, outer)
-    for carry, finish in items:
-        finish(carry.outer)
-    settle_elements(sweep, [v for v, _, _ in sums])
+        return Carry(inner, in_its_dtype(sweep, held, inner.fact), value, outer)
+
+    def whole(self, v, held):
+        """The adjoint of a value with all its axes; zeros, or an empty list, where there is none."""
+        if isinstance(v.fact, Stack):
+            return empty_stack(self.sweep, v) if held is None else held
+        return expanded(self.sweep, zero_adjoint(self.sweep, v) if held is None else held, v)
+
+
+def child_sweep(sweep, step):
+    """A sweep for the body of a loop."""
+    child = type(sweep)(sweep.reader, sweep.active, sweep.made_by, sweep.label, sweep, sweep.engine)
+    child.loop_step = step
+    child.inside = {*all_made(step.body), *(c.inner for c in step.carries)}
+    if isinstance(step, For):
+        child.inside |= {step.index, *(v for v, _ in step.items)}
+    else:
+        child.inside |= set(all_made(step.head))
+    return child
 
 
 def zeros_again(sweep, carry, held):
-    """The adjoint that a pass leaves for a value it does not read."""
+    """The zero adjoint at the end of a backward pass, for a carry that the forward pass does not read."""
     fact = held.fact
     if not isinstance(fact, Array) or not fact.dims:
         return Const(0.0)
     if all(a.same(b) for a, b in zip(fact.dims, carry.inner.fact.dims)):
         return sweep.build.apply(np.zeros_like, held, hint=held.hint, fact=fact)
-    if carry.init is UNDEFINED:         # no pass reads it: any zero that broadcasts
+    if carry.init is UNDEFINED:         # not read by any pass: any zero that broadcasts will do
         ones = Pack("tuple", (Const(1),) * fact.rank)
         return created(sweep, np.zeros, (ones,), np.dtype(fact.dtype), fact, held.hint)
     if carry.inner in sweep.engine.unset:
@@ -356,7 +384,7 @@ def zeros_again(sweep, carry, held):
 
 
 def useful_carries(sweep, step, done):
-    """The carries whose adjoints matter: they reach, in some pass, a carry whose adjoint is known."""
+    """The active carries that, in this pass or a later one, reach a carry with an adjoint after the loop."""
     active = [c for c in step.carries if c.inner in sweep.active or c.outer in sweep.active]
     wanted = [c for c in active if done[c.outer] is not None]
     sources = _sources(step.body)
@@ -374,7 +402,10 @@ def useful_carries(sweep, step, done):
 
 
 def adjoints_of_items(sweep, step, child, outer_block):
-    """The adjoints of what a loop walks over."""
+    """Adds the adjoints of a loop's items to those of the arrays they come from.
+
+    -> [(carry, function to call with its outer variable)] for lists of adjoints
+    """
     found = []
     if not isinstance(step, For):
         return found
@@ -386,7 +417,7 @@ def adjoints_of_items(sweep, step, child, outer_block):
             found.append(listed_adjoint(sweep, step, child, v, source, dv, outer_block))
         elif dv is not None:
             if source in child.inside:
-                raise AssertionError("a loop walks over what it makes")
+                raise AssertionError("a loop iterates over what it makes")
             held = child.current(source)
             dv = expanded(child, dv, v)
             index = step.index
@@ -403,7 +434,7 @@ def adjoints_of_items(sweep, step, child, outer_block):
 
 
 def listed_adjoint(sweep, step, child, v, source, dv, outer_block):
-    """A list of adjoints, filled from the front while the loop runs backwards."""
+    """The carry of a list of adjoints, which the backward loop fills from the front, and what to do after the loop."""
     element = v.fact
     item = materialised(child, dv, element, v)
     place, after, base = slice_of(sweep, source, step.count)
@@ -416,7 +447,7 @@ def listed_adjoint(sweep, step, child, v, source, dv, outer_block):
     if after and isinstance(known, Pieces) and not step.reverse and all(
             known.elements[k] is not None and not isinstance(known.elements[k], Taken) for k in after):
         tail = [materialised(sweep, known.elements[k], base.fact.elements[k], (base, k, base.fact)) for k in after]
-        for k in after:                 # they are in the list from here on
+        for k in after:                 # they are part of the list now
             known.elements[k] = None
     init = sweep.build.let(f"d{base.hint}", Apply(no_elements, ()), inner.fact, ADJOINT) if tail is None else \
         Pack("list", tuple(tail))
@@ -434,9 +465,9 @@ def listed_adjoint(sweep, step, child, v, source, dv, outer_block):
 
 
 def slice_of(sweep, source, count):
-    """Which elements of which container a loop goes over, and those that follow them to its end.
+    """(places of the elements that a loop iterates over, places after them, container).
 
-    count: of the passes; a shorter list beside this one, or a range, ends the loop
+    count: the number of passes, which a shorter list or a range in the loop's zip may limit
     """
     made, n = sweep.made_by.get(source), count.value if isinstance(count, Const) else len(source.fact.elements)
     if is_application(made, operator.getitem) and isinstance(made.args[0], Var) and \
@@ -452,7 +483,7 @@ def slice_of(sweep, source, count):
 
 
 def _only_needed(loop, wanted):
-    """Leave a loop with the carries that its passes read or whose end is wanted; the latter may lack a beginning."""
+    """Removes the carries of a loop that neither its passes read nor `wanted` has; unread ones lose their init."""
     kept = []
     while True:
         read = {v for block in blocks(loop) for s in block for v in all_reads(s)}
@@ -485,7 +516,7 @@ def _copied(held):
 
 
 def _sources(body):
-    """What each value of a block is made from, through inner loops and branches."""
+    """{value: the values it is made from} for a block, inner loops and branches included."""
     found = {}
     def visit(block):
         for step in block:

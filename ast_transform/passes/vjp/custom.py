@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Backwards through functions that bring their own derivative.
+"""Reverse mode of functions with custom derivatives (gs.custom_vjp, gs.custom_jvp).
 
-What a rule of the user's own gives is held against the argument, or the result, that it belongs to: the same keys in
-any order, the same shapes.
+Checks that the adjoints that the user's rule returns fit the arguments: the same keys in any order, the same shapes.
 """
 from typing import TYPE_CHECKING
 
@@ -43,7 +42,7 @@ def own_rule(sweep: "Sweep", step: Let, dys: list) -> None:
 
 
 def add_tree(sweep, argument, part, label, origin):
-    """An adjoint that a rule of the user's own gives: None is zero, a container has the argument's structure."""
+    """Adds an adjoint from a user's rule: None is zero, a container must have the structure of the argument."""
     part = settle(sweep.reader, part)
     if is_zero(part) or isinstance(part, Const) and part.value is None:
         return
@@ -67,10 +66,10 @@ def add_tree(sweep, argument, part, label, origin):
 
 
 def transposed_rule(sweep, step, mark, dy):
-    """Reverse mode of a rule for forward mode: it is linear in the tangents, so their adjoints are the answer."""
+    """Reverse mode of a custom rule for forward mode: transposes it, as it is linear in the tangents."""
     from_args = [a for k, a in enumerate(mark.args) if k not in mark.rule.nondiff_argnums]
     fixed = [mark.args[k] for k in mark.rule.nondiff_argnums]
-    given, dots = [], []            # an operand may be given twice: a tangent for each place
+    given, dots = [], []            # an operand that is given twice has a tangent for each place
     def dot_of(value):
         if isinstance(value, Struct):
             return Struct(value.kind, [dot_of(settle(sweep.reader, i)) for i in value.items], value.keys, value.cls)

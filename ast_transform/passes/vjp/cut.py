@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The cheapest set of values to save.
+"""The cheapest set of values to save: a minimum vertex cut.
 
 >>> minimum_cut(["x", "s", "p"], {"x": None, "s": ["x"], "p": ["s"]}, ["s", "p"], {"x": 5, "s": 3, "p": 3}.get)
 (['s'], 3)
 
-A value may have a price of being computed again.
+Computing a value again may have a price.
 
 >>> minimum_cut(["x", "s"], {"x": None, "s": ["x"]}, ["x", "s"], {"x": 5, "s": 3}.get, {"s": 2})
 (['x'], 7)
@@ -18,12 +18,12 @@ from typing import Any
 def minimum_cut(nodes: Iterable[Hashable], sources: Mapping[Any, Any],
                 needed: Iterable[Hashable], cost: Callable[[Any], int],
                 prices: Mapping[Any, int] | Any = ()) -> tuple[list, int]:
-    """Vertices of least total cost that separate what cannot be computed again from what is needed; and that cost.
+    """(vertices of least total cost that separate what cannot be computed again from what is needed, that cost).
 
-    sources: for each node what it is computed of, or None; prices: what computing some of them again costs.
+    sources: what each node is computed from, None if it cannot be; prices: the costs of computing some of them again
 
     Ford and Fulkerson's augmenting paths on the graph with every vertex split in two; of the minimum cuts, the one
-    nearest to the sources is taken.
+    nearest to the sources.
     """
     infinite, total = 10**9, 0
     graph: dict[Any, dict[Any, int]] = {}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Compact adjoints made whole, and the broadcasting of operands undone."""
+"""Expands compact adjoints to the shape of their value, and sums adjoints over the axes of broadcast operands."""
 import operator
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 # -- whole adjoints
 
 def expanded(sweep: "Sweep", value: Var | Const | Pack, var: Var, hint: str | None = None) -> Var | Const | Pack:
-    """An adjoint with every axis of its value."""
+    """An adjoint broadcast to the shape of its value."""
     fact, want = fact_of(value), var.fact
     if not want.dims:
         return value
@@ -54,7 +54,7 @@ def expanded(sweep: "Sweep", value: Var | Const | Pack, var: Var, hint: str | No
 
 
 def length_of_axis(sweep, var, k):
-    """The length of an axis; an array of a list that may be empty shows the first alone."""
+    """The length of an axis; an array made of an empty list has only the first axis."""
     first, length = var.fact.dims[0].normal().symbol, var.fact.dims[k]
     found = sweep.engine.length_of(length, True) if k and first is not None and first.size is None else None
     if found is None:
@@ -63,13 +63,13 @@ def length_of_axis(sweep, var, k):
 
 
 def created(sweep: "Sweep", function: Callable, args: tuple, dtype: np.dtype, fact: Array, hint: str) -> Var:
-    of_floats = len(args) == 1 or fact_of(args[1]).kind == "f"         # what they are filled with says the dtype
+    of_floats = len(args) == 1 or fact_of(args[1]).kind == "f"         # the fill value decides the dtype
     words = {} if dtype == np.float64 and of_floats else {"dtype": Const(dtype)}
     return sweep.build.apply(function, *args, hint=hint, fact=fact, **words)
 
 
 def zero_adjoint(sweep: "Sweep", var: Var, loose: bool = False) -> Var | Const | Pack:
-    """A zero adjoint: a number where it may stay compact."""
+    """A zero adjoint of the shape of its value; loose: it may be a number."""
     fact = var.fact
     if isinstance(fact, Sequence):
         return Pack(fact.kind, tuple(zero_of(e) for e in fact.elements), fact.keys, fact.cls)
@@ -85,7 +85,7 @@ def zero_adjoint(sweep: "Sweep", var: Var, loose: bool = False) -> Var | Const |
 
 
 def shape_of_listed(sweep: "Sweep", var: Var) -> Var | Const | Pack | None:
-    """The shape of a list's adjoint: an empty list shows neither the shape of its elements nor their dtype."""
+    """The shape of a list's adjoint, since an empty list has no shape or dtype of elements; None for other values."""
     fact = var.fact
     if not isinstance(fact, Listed):
         made = sweep.made_by.get(var)
@@ -98,7 +98,7 @@ def shape_of_listed(sweep: "Sweep", var: Var) -> Var | Const | Pack | None:
 
 
 def zero_of_unset(sweep, var):
-    """The zero for what a path may have left without a value: by its shape, not by itself."""
+    """The zero adjoint of a value that may be unset: made from its shape, without reading it."""
     zero = zero_by_shape(sweep.engine.function, sweep.build, sweep.whole_fact(var), adjoint_hint(var))
     if zero is None:
         raise LanguageError(f"{var.hint} may have no value here, and its gradient needs the shape of one",
@@ -107,7 +107,7 @@ def zero_of_unset(sweep, var):
 
 
 def shape_operand(sweep, fact, unset=False):
-    """The shape of a value from the lengths of arguments, inside loops; None where the value itself shows it."""
+    """The shape of a value inside loops, from the lengths of arguments; None if it is to be read from the value."""
     if sweep.inside is None and not unset:
         return None
     lengths = []
@@ -124,9 +124,9 @@ def shape_operand(sweep, fact, unset=False):
 
 
 def one_adjoint(sweep: "Sweep", rule: Rule, dy: Var | Const | Pack | None, target: Var) -> Var | Const | Pack:
-    """The adjoint of one of several results: its full shape, or a number where the rule takes one."""
+    """The adjoint of one of several results: expanded, or a number if the rule accepts one."""
     if dy is None and rule.options.get("partial"):
-        return Const(None)              # the rule asks which results are used
+        return Const(None)              # the rule handles results that are not used
     if not rule.options.get("full_rank"):
         return zero_adjoint(sweep, target) if dy is None else expanded(sweep, dy, target)
     if dy is None or isinstance(dy, Const):
@@ -135,7 +135,7 @@ def one_adjoint(sweep: "Sweep", rule: Rule, dy: Var | Const | Pack | None, targe
 
 
 def full_rank(sweep: "Sweep", value: Var | Const | Pack, whole: Array) -> Var | Const | Pack:
-    """An adjoint with as many axes as its value; those it lacks have length one."""
+    """An adjoint with as many axes as its value; added axes have length one."""
     fact = fact_of(value)
     if fact.rank == whole.rank:
         return value
@@ -155,7 +155,7 @@ def float_dtype(fact):
 
 def unbroadcast_adjoint(sweep: "Sweep", value: Var | Const, whole: tuple, var: Var,
                         args: Iterable = ()) -> Var | Const:
-    """Undo the broadcasting of an operand: sum over the axes along which it was repeated, and turn the sign last."""
+    """The adjoint of a broadcast operand: summed over the axes along which it was repeated, then negated if need be."""
     flip, bare = sweep.build.sign_of(value)
     summed = summed_as(sweep, bare, whole, var, args)
     return value if summed is bare else sweep.build.negative(summed) if flip else summed
@@ -214,7 +214,7 @@ def times_length(sweep, value, length):
 
 
 def spread_to(sweep, value, whole, args):
-    """A compact value with all the axes of a result, where the axes of an operand are not certain."""
+    """A compact value broadcast to the shape of a result, if it is not certain which axes an operand has."""
     fact = fact_of(value)
     if is_whole(fact, whole):
         return value
@@ -225,7 +225,7 @@ def spread_to(sweep, value, whole, args):
 
 
 def length_operand(sweep, length, axis, args):
-    """The length of a result's axis, from an operand that has it."""
+    """The length of a result's axis, read from an operand that has the same length."""
     n = length.normal()
     if n.symbol is None:
         return Const(n.offset)
@@ -241,7 +241,7 @@ def length_operand(sweep, length, axis, args):
 
 
 def is_whole(fact: Array, dims: tuple) -> bool:
-    """A value has every one of these lengths for certain."""
+    """Whether a value certainly has these lengths on all axes."""
     return fact.rank == len(dims) and all(a.same(b) or a.many or b.is_unit for a, b in zip(fact.dims, dims))
 
 
@@ -252,7 +252,7 @@ def adjoint_hint(var: Var) -> str:
 def length_of(function: Function, length: Length, late: bool = False) -> Var | Apply | None:
     """An operand or operation that gives a length, from the arguments of a function; None if there is none.
 
-    late: from what the function has made on every path as well, where its lines are over.
+    late: at the end of the function, so that values that it makes on every path serve as well
     """
     made = (t for s in function.body if isinstance(s, Let) for t in s.targets if type(t.fact) is Array) if late else ()
     for v in [*(p.value for p in function.params), *made]:
@@ -260,14 +260,14 @@ def length_of(function: Function, length: Length, late: bool = False) -> Var | A
             if v.fact.length is not None and not v.fact.dims and v.fact.length.same(length):
                 return v
             first = v.fact.dims[0].normal().symbol if v.fact.dims else None
-            for k, d in enumerate(v.fact.dims):         # an array of a list that is empty has one axis
+            for k, d in enumerate(v.fact.dims):         # an array made of an empty list has one axis
                 if d.same(length) and not (k and first is not None and first.size is None):
                     return Apply(shape_of, (v, Const(k)))
     return None
 
 
 def length_beside(function: Function, length: Length) -> tuple[Apply, int] | None:
-    """(operation, number): a length that the arguments show and how much more this one is; None if there is none."""
+    """(operation, number): a length of an argument and how much longer this one is; None if there is none."""
     n = length.normal()
     if n.symbol is None:
         return None
@@ -279,7 +279,7 @@ def length_beside(function: Function, length: Length) -> tuple[Apply, int] | Non
 
 
 def zero_by_shape(function: Function, build: Builder, fact: Array, hint: str) -> Var | None:
-    """An array of zeros whose shape the arguments tell; None if they do not."""
+    """An array of zeros whose shape comes from arguments; None if they do not have its lengths."""
     for p in function.params:
         twin = p.value
         if isinstance(twin, Var) and isinstance(twin.fact, Array) and twin.fact.dtype == fact.dtype and \
@@ -300,7 +300,7 @@ def zero_of(fact):
 
 
 def in_its_dtype(sweep: "Sweep", value: Var | Const | Pack, fact: Any) -> Var | Const | Pack:
-    """An adjoint in its value's dtype: what a loop carries, an arm hands out, or a statement writes into."""
+    """An adjoint in the dtype of its value, as carries, joins and writes need it."""
     if isinstance(value, Var) and isinstance(fact, Array) and isinstance(value.fact, Array):
         if fact.dims:
             return value if np.dtype(value.fact.dtype) == np.dtype(fact.dtype) else \
@@ -313,7 +313,7 @@ def in_its_dtype(sweep: "Sweep", value: Var | Const | Pack, fact: Any) -> Var | 
 
 
 def typed(value: Var | Const | Pack, fact: Any, narrow: bool = False) -> Var | Const | Pack:
-    """A literal in the dtype of what it stands for, from the start; beside narrower numbers, doubles are spelt."""
+    """A literal in the dtype of its fact; narrow: doubles as np.float64, since they meet narrower numbers."""
     if isinstance(value, Const) and type(value.value) in (int, float) and isinstance(fact, Array) and not fact.dims:
         if fact.weak and fact.kind == "c":
             return Const(complex(value.value))

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The first pass backwards of a loop that is left by one test of its own.
+"""Peels the first backward pass of a loop that only one `return` or `break` leaves.
 
-`while True` with one `return` or `break` takes that arm in its last pass and in no other.  Backwards that pass is the
-first: nothing is saved to decide again which arm a pass took, and what the arm reads is what the loop has left.
-codegen/emit.py prints the arm before the loop (loop peeling), and asks in the middle of the loop.
+`while True` with one `return` or `break` takes that arm in its last pass only, which is the first pass backward.  So
+the test need not be saved, and the arm reads the values that the loop ends with.  codegen/emit.py prints the arm before
+the loop (loop peeling), and the loop's test in the middle of its body.
 
 >>> import numpy as np
 >>> import gradscribe as gs
@@ -59,7 +59,7 @@ if TYPE_CHECKING:
 
 
 def leaving(loop: For | While) -> tuple[If, str] | None:
-    """(the branch that leaves a loop, which arm does) where nothing else ends the loop; None otherwise."""
+    """(the branch that leaves a loop, its arm "then" or "orelse") if nothing else ends the loop; None otherwise."""
     if not isinstance(loop, While) or not isinstance(loop.test, Var):
         return None
     asked = next((s.value for s in loop.head if isinstance(s, Let) and s.targets[0] is loop.test), None)
@@ -79,9 +79,7 @@ def leaving(loop: For | While) -> tuple[If, str] | None:
 
 
 def left_with(sweep: "Sweep", loop: For | While, branch: If, arm: str) -> tuple[dict[Var, Var], list]:
-    """({value in the last pass: the same after the loop}, statements that compute again what the arm made), for the arm
-    that leaves a loop.  What the pass ends with is what the loop has left.
-    """
+    """({value in the last pass: its name after the loop}, statements that recompute what the arm that leaves made)."""
     joined = {j.var: getattr(j, arm) for j in branch.joins}
     ends = {c: joined.get(c.next, c.next) for c in loop.carries if isinstance(c.next, Var)}
     values, block = {v: c.outer for c, v in ends.items() if isinstance(v, Var)}, getattr(branch, arm)
@@ -93,17 +91,17 @@ def left_with(sweep: "Sweep", loop: For | While, branch: If, arm: str) -> tuple[
                 step.origin = step.origin.made_by(1)
         sweep.build.made.update({t: s.value for s in walk(again) if isinstance(s, Let) for t in s.targets})
         for v in {v for s in block for inner in blocks(s) for v in all_made(inner)}:
-            del values[v]               # of arms and passes inside: they are seen there alone
+            del values[v]               # local to inner arms and loops
     return values, again
 
 
 def is_pure(value):
-    """Whether a value may be computed twice: it writes into nothing, and is the same each time."""
+    """Whether a value may be computed twice: it writes nothing, and has the same result each time."""
     return not isinstance(value, Apply) or not updates(value) and repeatable(value)
 
 
 def first_apart(body: list, branch: If, arm: str, first: Var, values: dict[Var, Var], again: list) -> None:
-    """The statements of a pass backwards, changed: the test of a branch is whether the pass is the first one."""
+    """Makes `first`, whether the pass is the first one backward, the test of the branch that leaves the loop."""
     for step in walk(body):
         if isinstance(step, If) and step.test is branch.test:
             if arm == "orelse":
@@ -116,13 +114,14 @@ def first_apart(body: list, branch: If, arm: str, first: Var, values: dict[Var, 
 
 
 def in_place(block, env):
-    """A block in which variables are replaced.  It stays the same list, and those in it do: they are known by that."""
+    """Replaces variables in a block.  The lists stay the same objects, since tables refer to blocks by identity."""
     block[:] = [rebuilt(s, env, lambda inner: in_place(inner, env)) for s in block] if env else block
     return block
 
 
 def with_known(body: list, first: Var, carries: Iterable[Carry]) -> None:
-    """The arm of the first pass knows constants that the loop begins with, the other one those that are handed on."""
+    """Propagates constants into the arms: a constant init of a carry into the first pass, a constant next into others.
+    """
     begun = {c.inner: c.init for c in carries if isinstance(c.init, Const)}
     later = {c.inner: c.next for c in carries if isinstance(c.next, Const)}
     for step in walk(body):

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Induction variables: whole numbers that a loop only counts up or down; going backward, each pass takes its step back.
+"""Induction variables: integers that a loop only counts up or down; a backward pass reverses the step.
 
-`p = p + 1` needs no store: the value that a pass began with is the one it left, less one.  A step may be an operand
-that the backward pass has or makes again, and a loop inside that takes a step in each of its passes is one step of as
-many.
+`p = p + 1` needs no saved values: a pass began with the value that it left, minus one.  A step may be an operand that
+the backward pass has or recomputes.  An inner loop that takes a step in each pass is one step of that multiple.
 
 >>> import gradscribe as gs
 >>> def f(x):
@@ -34,13 +33,15 @@ from gradscribe.ast_transform.passes.described import fact_of
 
 
 def is_whole(node):
-    """A signed whole number."""
+    """Whether a node is a signed integer."""
     fact = fact_of(node) if isinstance(node, (Var, Const)) else None
     return type(fact) is Array and not fact.dims and fact.kind == "i"
 
 
 def step_of(carry: Carry, maker: Mapping[Var, Any]) -> list[tuple[Callable, Any]] | None:
-    """The steps of a pass: (operator that takes one back, operand or (count, constant)), last first; None if other."""
+    """The steps of a pass, last first: [(inverse operator, operand or (count, constant))]; None if it is no induction
+    variable.
+    """
     steps, v = [], carry.next
     while v is not carry.inner:
         made = maker.get(v) if isinstance(v, Var) and is_whole(v) else None
@@ -67,7 +68,7 @@ def step_of(carry: Carry, maker: Mapping[Var, Any]) -> list[tuple[Callable, Any]
 
 
 def leads(v, inner, maker):
-    """Whether an operand comes from a carried value by steps."""
+    """Whether an operand is computed from a carried value by steps."""
     for _ in range(100):
         if v is inner:
             return True
@@ -83,7 +84,7 @@ def leads(v, inner, maker):
 
 
 def is_steady(carry: Carry) -> bool:
-    """Whether what a loop carries has one shape in all passes; of lists, those of numbers."""
+    """Whether a carry has the same shape in all passes, or is a list of numbers."""
     fact = carry.inner.fact
     if isinstance(fact, Stack):
         return isinstance(fact.element, Array) and not fact.element.dims
@@ -98,7 +99,7 @@ def is_one(steps: Iterable[tuple[Callable, Any]]) -> bool:
 
 
 def taken_back(v: Var, steps: Iterable[tuple[Callable, Any]], later: Var) -> tuple[list[Let], Var]:
-    """Statements that make the value `v` that a pass began with from the one it left, and the former's name."""
+    """(statements that compute the value `v` that a pass began with from the one it left, the former's variable)."""
     out, value = [], later
     for function, amount in steps:
         if isinstance(amount, tuple):

@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a loop changes: going backward each change is undone, so that a version of an array costs what its write cost.
+"""Undoes the writes of a loop in its backward pass, so that earlier versions of an array need not be saved whole.
 
-A number that is only counted up or down needs nothing saved (induction.py).
-
-The forward pass saves what a write overwrites, the region and not the array; the backward pass puts it back at the
-place of the write.  A loop inside that undoes its own writes ends with the array as the loop found it.
+The forward pass saves the region that a write overwrites; the backward pass puts it back where the write was.  The
+backward form of an inner loop that undoes its own writes ends with the array as that loop found it.  Induction
+variables need nothing saved (induction.py).
 
 >>> import numpy as np
 >>> import gradscribe as gs
@@ -60,13 +59,11 @@ from gradscribe.ast_transform.passes.vjp.expansion import length_beside
 from gradscribe.ast_transform.passes.vjp.induction import is_steady, step_of, taken_back
 from gradscribe.ast_transform.source.diagnose import ShapeError
 
-MANY = 8                # so many that a few rows of a table cost less than the table
+MANY = 8                # entries that an axis of unknown length counts as
 
 
 def cost_of(fact: Any) -> int:
-    """What saving a number or an array costs, in tenths of a number: an axis whose length is not known counts as MANY
-    entries, one whose length is known as that many, MANY at most.
-    """
+    """The cost of saving a number or an array, in tenths of a number; an axis counts as MANY entries at most."""
     cost = 10
     for d in fact.dims if isinstance(fact, Array) else [None] * 3:
         n = None if d is None else d.normal()
@@ -75,7 +72,7 @@ def cost_of(fact: Any) -> int:
 
 
 class Write(NamedTuple):
-    """A version is the next one with what was replaced put back."""
+    """A version is the later one with the overwritten entries put back."""
     later: Var
     index: Any
     old: Var
@@ -88,7 +85,7 @@ class Write(NamedTuple):
 
 
 class Inside(NamedTuple):
-    """A version is what the backward form of a loop inside ends with."""
+    """A version is what the backward form of an inner loop ends with."""
     later: Var
     end: Var
 
@@ -100,9 +97,9 @@ class Inside(NamedTuple):
 
 
 class Branch(NamedTuple):
-    """A version is the next one with what was replaced in either arm put back.
+    """A version is the later one with the entries that either arm has overwritten put back.
 
-    arms: for each (what the indices are made of, the writes as (index, old), the last first)
+    arms: for each (statements that compute the indices, writes as (index, old), the last first)
     """
     later: Var
     test: Any
@@ -119,7 +116,7 @@ class Branch(NamedTuple):
 
 
 class Same(NamedTuple):
-    """What an arm leaves is what the branch leaves."""
+    """The version at the end of an arm is that after the branch."""
     later: Var
 
     def sources(self):
@@ -130,9 +127,9 @@ class Same(NamedTuple):
 
 
 class Within(NamedTuple):
-    """A version is what the backward form of a branch ends with: in an arm, a loop puts back what it replaced.
+    """A version is what the backward form of a branch ends with, since loops in its arms undo their writes.
 
-    arms: for each what the version is made of there, None where the arm leaves the array as it is
+    arms: for each the link to the later version, None if the arm leaves the array unchanged
     """
     later: Var
     branch: If
@@ -146,7 +143,7 @@ class Within(NamedTuple):
 
 
 class Counted(NamedTuple):
-    """A whole number is the next one with the steps of a pass taken back, the last first (induction.py)."""
+    """An induction variable is the later one with the steps of a pass reversed, the last first (induction.py)."""
     later: Var
     steps: list
 
@@ -159,16 +156,18 @@ class Counted(NamedTuple):
 
 
 class Undo:
-    """What one loop changes and undoing brings back: induction variables and, where they are asked for, the versions of
-    arrays; and what each is made of.
+    """The values of one loop that the backward pass restores by undoing: induction variables and, after `with_arrays`,
+    versions of arrays.  `links` says for each how it is made from a later version.
     """
 
     def __init__(self, restore, carries):
         self.restore, self.links, self.overwritten = restore, {}, {}
-        self.written, self.free = {}, set()     # values that an array shows where they were put; what costs nothing
-        self.promised = {}              # the ends of loops that do not undo their writes yet: what they carry
-        self.block = {}                 # the forward block that each link stands in
-        self.late, self.inner = set(), {}       # what a loop inside reads going backward before it is brought back
+        self.written = {}               # value that a write put into an array -> the read that gets it back
+        self.free = set()               # overwritten entries that need not be put back
+        self.promised = {}              # end of an inner loop that does not undo its writes yet -> its carry
+        self.block = {}                 # the forward block of each link
+        self.late = set()               # values that a backward form reads before their version is restored: saved
+        self.inner = {}                 # version before an inner loop or branch -> the backward form that ends with it
         self.begun = {c.inner for c in carries}
         body = restore.step.body
         maker = {v: s for v, s in restore.maker.items() if restore.home[v] is body}
@@ -177,7 +176,7 @@ class Undo:
                 self.links[c.inner], self.block[c.inner] = Counted(c.next, steps), body
 
     def with_arrays(self, carries):
-        """These, and the versions of the arrays that writes are undone in."""
+        """A copy that undoes writes into arrays as well."""
         found = Undo(self.restore, carries)
         found.follow_arrays(carries)
         return found
@@ -190,21 +189,21 @@ class Undo:
             self.read_too_early(v, self.inner[v])
 
     def read_too_early(self, version, backward):
-        """Notes what is read before a version is brought back, and is a part of it or of an older one: it is saved.
+        """Notes parts of a version, or of an older one, that are read before the version is restored: they are saved.
 
-        version: of an array, before a loop or branch; backward: the form whose end brings it back
+        version: of an array, before a loop or branch; backward: the backward form that ends with the version
         """
         earlier, more = set(), {version}
         while more:
             earlier |= more
             more = {v for v, link in self.links.items() if not earlier.isdisjoint(laters(link))} - earlier
-        queue = list(dict.fromkeys(self.asked_before(backward)))
+        queue = list(dict.fromkeys(self.read_before_end(backward)))
         for v in queue:
             made = self.restore.maker.get(v)
             if v in self.written and self.written[v].args[0] in earlier:
                 del self.written[v]
             if v in self.links:
-                queue += [o for o in asked_by(self.links[v]) if o not in queue]
+                queue += [o for o in index_operands(self.links[v]) if o not in queue]
                 continue
             if not isinstance(made, Let):
                 continue
@@ -218,9 +217,9 @@ class Undo:
                 self.late.add(v)
 
     def follow(self, carry):
-        """The versions from the one that a pass leaves to the one that it begins with, or as far as writes go.
+        """Links the versions of an array from the end of a pass back to its beginning, or as far as can be undone.
 
-        It may be another array that the pass begins with: those that a loop exchanges.
+        The pass may begin with another array, if the loop swaps arrays.
         """
         later, asked = carry.next, []
         while later not in self.begun:
@@ -231,9 +230,9 @@ class Undo:
             later = before
 
     def step_back(self, later, block, asked):
-        """The version before the statement of a block that makes a version, and how to come back to it; None, None.
+        """(the version before the statement that makes a version, the link between them), or (None, None).
 
-        asked: what is asked for before the backward forms of the statements behind it have ended
+        asked: values that are read before the backward forms of later statements have ended
         """
         restore, before, found = self.restore, None, None
         made = restore.maker.get(later)
@@ -252,21 +251,21 @@ class Undo:
             if end is not None:
                 found = Inside(later, end)
                 backward = restore.sweep.engine.restored[inner].loop
-                asked.append(self.asked_before(backward))
+                asked.append(self.read_before_end(backward))
                 if isinstance(before, Var):
                     self.inner[before] = backward
         elif isinstance(made, If) and isinstance(restore.step, For):
-            before, found = self.through(made, later)
+            before, found = self.branch_of_writes(made, later)
             if found is None:
-                before, found = self.within(made, later, asked)
+                before, found = self.branch_with_loops(made, later, asked)
         if found is None or not isinstance(before, Var) or type(before.fact) is not Array or any(
                 before in early for early in asked):
             return None, None
         self.block[before] = block
         return before, found
 
-    def within(self, branch, later, asked):
-        """The version before a branch in whose arms loops write into it, and how to come back to it."""
+    def branch_with_loops(self, branch, later, asked):
+        """The same for a branch in whose arms loops write into the array."""
         backward = self.backward_form(branch)
         if backward is None:
             return None, None
@@ -287,7 +286,7 @@ class Undo:
             return None, None
         known = dict(self.links)
         self.links.update(links)
-        asked.append(self.asked_before(backward))
+        asked.append(self.read_before_end(backward))
         if ends[0] in asked[-1]:
             self.links = known
             return None, None
@@ -295,17 +294,19 @@ class Undo:
         return ends[0], Within(later, branch, tuple(arms))
 
     def backward_form(self, branch):
-        """The branch of the backward pass that mirrors one of the forward pass; None where there is none."""
+        """The backward form of a branch; None if there is none."""
         mirror = self.restore.sweep.mirror.get(id(branch.then))
         return next((s for s in walk(self.restore.body) if isinstance(s, If) and s.then is mirror), None)
 
     def is_read_back(self, value, index, array):
-        """Whether each entry of a value stands alone where it was put, and as it was; and where that is known first."""
+        """Whether reading an array where a value was written gives the value: no entry repeats, the dtype is kept, and
+        the index does not depend on the value.
+        """
         return not may_repeat(index) and array not in self.restore.sweep.engine.several and not any(
             self.is_made_of(o, value) for o in operands(index))
 
     def is_made_of(self, v, other):
-        """Whether the pass computes a value from another, directly or not."""
+        """Whether the pass computes a value from another, directly or indirectly."""
         queue, maker = [v], self.restore.maker
         for u in queue:
             if u in maker and u is not other:
@@ -314,8 +315,8 @@ class Undo:
                           if o not in queue]
         return other in queue
 
-    def through(self, branch, later):
-        """The version before a branch whose arms only write into it, and how to come back to it."""
+    def branch_of_writes(self, branch, later):
+        """The same for a branch whose arms write into the array and contain no loop that does."""
         join, ends, arms = next(j for j in branch.joins if j.var is later), [], []
         for block, v in ((branch.then, join.then), (branch.orelse, join.orelse)):
             maker, writes, steps = {t: s for s in block for t in made(s)}, [], {}
@@ -339,14 +340,14 @@ class Undo:
         return (ends[0], Branch(later, branch.test, tuple(arms))) if ends[0] is ends[1] else (None, None)
 
     def has_shape(self, old):
-        """Whether there is one store for all passes."""
+        """Whether one array can save these entries for all passes."""
         items = self.restore.step.items if isinstance(self.restore.step, For) else ()
         return not any(isinstance(v.fact, Sequence) for v, _ in items) and all(
             d.normal().symbol is None or self.restore.sweep.engine.length_of(d) is not None or length_beside(
                 self.restore.sweep.engine.function, d) is not None for d in old.fact.dims)
 
     def replaced_by(self, step, block):
-        """What a write replaces: as the forward pass has read it, or a new name for it."""
+        """The entries that a write overwrites: an earlier read of them, or a new one to insert; None if neither."""
         before, index = step.value.args[:2]
         for s in block[:next(k for k, s in enumerate(block) if s is step)]:
             if isinstance(s, Let) and _is_item(s.value, before, index):
@@ -365,7 +366,7 @@ class Undo:
         return old
 
     def end_of(self, carry):
-        """What the backward loop leaves an array as: what the forward loop began with."""
+        """The variable that a backward loop ends with for the array that the forward loop began with; None if none."""
         engine = self.restore.sweep.engine
         known, other = engine.ends.get(carry), engine.restored.get(carry)
         if known is not None or other is None or not other.writes.may_undo(carry):
@@ -375,19 +376,19 @@ class Undo:
         return end
 
     def may_undo(self, carry):
-        """Whether a loop that was reversed without it can undo its writes into an array after all."""
+        """Whether a loop that has been reversed can undo its writes into an array after all."""
         restore = self.restore
         if carry.inner not in self.links or not isinstance(restore.loop, For) or not isinstance(restore.step, For):
             return False
         versions = self.versions(carry)
         return versions[-1:] == [carry.inner] and all(      # arrays that are exchanged go on as each other
             v not in restore.env and isinstance(link := self.links[v], (Write, Branch)) and all(
-                map(self.at_hand, asked_by(link))) and all(
+                map(self.at_hand, index_operands(link))) and all(
                 self.has_shape(old) and old not in restore.env for old in link.replaced() if isinstance(link, Branch))
             for v in versions)
 
     def versions(self, carry):
-        """What undoing the writes of a pass brings back, the latest first; nothing if one of them is stored."""
+        """The versions that undoing the writes of a pass restores, the latest first; none if one of them is saved."""
         later = {link.later: v for v, link in self.links.items() if not isinstance(link, Same)}
         found, v = [], carry.next
         while v not in self.begun:
@@ -398,7 +399,7 @@ class Undo:
         return found
 
     def at_hand(self, v):
-        """Whether the backward pass has a value, or can make it of such."""
+        """Whether the backward pass has a value, or can recompute it."""
         restore = self.restore
         if v in restore.env or v not in restore.child.inside or v is restore.step.index or any(
                 v is i for i, _ in restore.step.items):
@@ -406,17 +407,17 @@ class Undo:
         return restore.cheap(v) and all(map(self.at_hand, operands(restore.maker[v].value)))
 
     def stores_of(self, end):
-        """What a loop inside would save to undo its writes."""
+        """The entries that an inner loop would save to undo its writes."""
         other = self.restore.sweep.engine.restored[self.promised[end]].writes
         return [old for v in other.versions(self.promised[end]) for old in other.links[v].replaced()
                 if old not in other.free]
 
     def cost_of(self, end):
-        """What the loop's stores cost."""
+        """The cost of saving these."""
         return sum(MANY * cost_of(old.fact) for old in self.stores_of(end))
 
     def fulfil(self, end):
-        """The loop undoes its writes: at the end of its backward passes, since none of them asks for the array."""
+        """Makes an inner loop undo its writes, at the end of its backward passes, which do not read the array."""
         carry = self.promised.pop(end)
         other = self.restore.sweep.engine.restored[carry]
         made = other.writes.undone_late(carry, end)
@@ -429,90 +430,34 @@ class Undo:
         carry: what the forward loop carries; end: the name for the array as it was before the loop
         -> the stores that the forward loop fills for it
         """
-        restore = self.restore
-        step, loop, env = restore.step, restore.loop, restore.env
-        held, prefix, forward, backward = Var(carry.inner.hint, carry.inner.fact, carry.inner.kind), {}, [], []
-        more, value = [], held
+        return LateUndo(self, carry).run(end)
 
-        def known(v):
-            """The name of a value in the backward pass."""
-            if v in restore.renamed or v in env or v not in restore.child.inside:
-                return
-            if any(v is i for i, _ in step.items):
-                restore.renamed[v] = v.like()
-                loop.items = (*loop.items, (restore.renamed[v], next(s for i, s in step.items if i is v)))
-                return
-            made = restore.maker[v]
-            for o in operands(made.value):
-                known(o)
-            for t in made.targets:
-                env[t] = Var(t.hint, t.fact, t.kind)
-            more.append(Let(tuple(env[t] for t in made.targets), here(made.value)))
-
-        def here(value):
-            return substituted(substituted(value, env), restore.renamed)
-
-        def saved(old):
-            """Statements that read what a write replaced."""
-            self.save(old)
-            if old not in env:
-                restore.store(old, env, prefix, forward, backward, [], restore.index)
-            read = [Let(s.targets, here(s.value)) for lets in prefix.values() for s in lets]
-            prefix.clear()
-            return read
-
-        for v in self.versions(carry):
-            link, new = self.links[v], Var(v.hint, v.fact, v.kind)
-            for o in asked_by(link):
-                known(o)
-            if isinstance(link, Write):
-                more += saved(link.old)
-                more.append(Let((new,), Apply(put, (value, here(link.index), here(link.old)))))
-            else:
-                arms, ends = [], []
-                for steps, writes in link.arms:
-                    own, now = {t: t.like() for s in steps for t in s.targets}, value
-                    block = [Let(tuple(own[t] for t in s.targets), here(substituted(s.value, own))) for s in steps]
-                    for index, old in writes:
-                        block += saved(old)
-                        place, before, now = here(substituted(index, own)), now, Var(v.hint, v.fact, v.kind)
-                        block.append(Let((now,), Apply(put, (before, place, here(old)))))
-                    arms.append(block)
-                    ends.append(now)
-                more.append(If(here(link.test), *arms, [Join(new, *ends)]))
-            value = new
-        step.carries.extend(forward)
-        loop.carries.extend([*backward, Carry(held, carry.outer, value, end)])
-        loop.body.extend(more)
-        restore.sweep.engine.ends[carry] = end
-        return [c.outer for c in forward]
-
-    def asked_before(self, step):
-        """What is read before the backward form of a loop or branch has ended."""
+    def read_before_end(self, step):
+        """The values that are read before the backward form of a loop or branch has ended."""
         return [*(v for s in statements_before(self.restore.body, step) for v in all_reads(s)), *all_reads(step)]
 
     def made_alone(self, v):
-        """Whether a pass makes a value, and nothing else with it."""
+        """Whether a value is the only result of a statement of the pass."""
         made = self.restore.maker.get(v) if isinstance(v, Var) else None
         return isinstance(made, Let) and len(made.targets) == 1
 
     def weigh(self, read):
-        """Finds what need not be put back: no value that the backward pass reads stood there.
+        """Finds overwritten entries that need not be put back, since the backward pass does not read them.
 
-        read: what it reads of this pass, and what it makes that of
+        read: the values of this pass that it reads, and those that it recomputes them from
         """
         engine, step = self.restore.sweep.engine, self.restore.step
 
         def counts(use):
             return use.loops[-1:] != (step,) or not isinstance(use.step, Let) or not read.isdisjoint(use.step.targets)
 
-        around = engine.regions.loops           # not of loops that run again
+        around = engine.regions.loops           # without loops that run again (checkpoints)
         self.free = {link.old for v, link in self.links.items() if isinstance(link, Write) and link.later in around and
                      self.block[v] is step.body and
                      not engine.regions.read_before(v, link.index, around[link.later], counts)}
 
     def straight_back(self, read):
-        """Two writes to one place are undone at once, where nothing reads the version between them."""
+        """Undoes two writes to one place at once, if nothing reads the version between them."""
         for v, link in list(self.links.items()):        # the latest first
             next_one = self.links.get(link.later)
             if isinstance(link, Write) and isinstance(next_one, Write) and link.later not in read and same_operand(
@@ -523,13 +468,13 @@ class Undo:
         return v in self.links
 
     def last(self, v):
-        """The version that a pass leaves: it has the same lengths, and is there from the start."""
+        """The version at the end of a pass: the backward pass has it from the start, and its lengths are the same."""
         while v in self.links:
             v = self.links[v].later
         return v
 
     def leaves(self, v):
-        """Whether a pass leaves this version of an array, from which the others are brought back."""
+        """Whether earlier versions of an array are restored from this one."""
         return any(v in laters(link) for link in self.links.values())
 
     def replaced(self):
@@ -538,12 +483,12 @@ class Undo:
     def sources(self, v):
         return self.links[v].sources()
 
-    def asked_by(self, v):
-        """What says where, and whether, something is put back: indices and tests."""
-        return asked_by(self.links[v])
+    def index_operands(self, v):
+        """The indices and tests of the link of a version."""
+        return index_operands(self.links[v])
 
     def save(self, old):
-        """The forward pass reads what a write replaces, if it does not yet."""
+        """Inserts the read of overwritten entries before their write, if it is a new one."""
         if old in self.overwritten:
             let, step, block = self.overwritten.pop(old)
             block.insert(next(k for k, s in enumerate(block) if s is step), let)
@@ -551,11 +496,11 @@ class Undo:
             self.restore.sweep.note(old)
 
     def brought_back(self, v, env, prefix):
-        """A version as the backward pass has it."""
+        """The operand of a restored version in the backward pass."""
         return self.value_of(self.links[v], v, self.block[v], env, prefix)
 
     def value_of(self, link, v, block, env, prefix):
-        """What a link makes of the later version, in the backward form of a block."""
+        """The operand of the version that a link makes from the later one, in the backward form of a block."""
         if isinstance(link, Inside):
             return link.end
         if isinstance(link, Counted):
@@ -576,7 +521,7 @@ class Undo:
         return new
 
     def put_back_in_arms(self, link, v, new, env, prefix):
-        """A branch that puts back what the arms of another one replaced."""
+        """A branch that puts back the entries that the arms of a forward branch have overwritten."""
         arms, ends = [], []
         for steps, writes in link.arms:
             own = {t: t.like() for s in steps for t in s.targets}
@@ -591,22 +536,92 @@ class Undo:
         return If(link.test, *arms, [Join(new, *ends)])
 
 
+class LateUndo:
+    """Adds to a backward loop the statements that undo the writes of the forward loop into one array."""
+
+    def __init__(self, undo, carry):
+        self.undo, self.restore, self.carry = undo, undo.restore, carry
+        self.statements, self.forward, self.backward = [], [], []       # new statements and carries of the two loops
+
+    def run(self, end):
+        loop, inner = self.restore.loop, self.carry.inner
+        value = held = Var(inner.hint, inner.fact, inner.kind)
+        for v in self.undo.versions(self.carry):
+            link, new = self.undo.links[v], Var(v.hint, v.fact, v.kind)
+            for o in index_operands(link):
+                self.compute(o)
+            if isinstance(link, Write):
+                self.statements += self.read_saved(link.old)
+                self.statements.append(Let((new,), Apply(put, (value, self.here(link.index), self.here(link.old)))))
+            else:
+                self.statements.append(self.branch(link, v, value, new))
+            value = new
+        self.restore.step.carries.extend(self.forward)
+        loop.carries.extend([*self.backward, Carry(held, self.carry.outer, value, end)])
+        loop.body.extend(self.statements)
+        self.restore.sweep.engine.ends[self.carry] = end
+        return [c.outer for c in self.forward]
+
+    def compute(self, v):
+        """Makes a value of the forward pass available in the backward pass."""
+        restore, env = self.restore, self.restore.env
+        if v in restore.renamed or v in env or v not in restore.child.inside:
+            return
+        source = next((s for i, s in restore.step.items if i is v), None)
+        if source is not None:
+            restore.renamed[v] = v.like()
+            restore.loop.items = (*restore.loop.items, (restore.renamed[v], source))
+            return
+        made = restore.maker[v]
+        for o in operands(made.value):
+            self.compute(o)
+        for t in made.targets:
+            env[t] = Var(t.hint, t.fact, t.kind)
+        self.statements.append(Let(tuple(env[t] for t in made.targets), self.here(made.value)))
+
+    def here(self, value):
+        """A value of the forward pass in the names of the backward pass."""
+        return substituted(substituted(value, self.restore.env), self.restore.renamed)
+
+    def read_saved(self, old):
+        """Statements that read what a write replaced."""
+        restore, prefix = self.restore, {}
+        self.undo.save(old)
+        if old not in restore.env:
+            restore.store(old, restore.env, prefix, self.forward, self.backward, [], restore.index)
+        return [Let(s.targets, self.here(s.value)) for lets in prefix.values() for s in lets]
+
+    def branch(self, link, v, value, new):
+        """A branch that undoes the writes of either arm of a forward branch."""
+        arms, ends = [], []
+        for steps, writes in link.arms:
+            own, now = {t: t.like() for s in steps for t in s.targets}, value
+            block = [Let(tuple(own[t] for t in s.targets), self.here(substituted(s.value, own))) for s in steps]
+            for index, old in writes:
+                block += self.read_saved(old)
+                place, before, now = self.here(substituted(index, own)), now, Var(v.hint, v.fact, v.kind)
+                block.append(Let((now,), Apply(put, (before, place, self.here(old)))))
+            arms.append(block)
+            ends.append(now)
+        return If(self.here(link.test), *arms, [Join(new, *ends)])
+
+
 def laters(link):
-    """The versions that a link comes back from."""
+    """The later versions of a link."""
     inside = [v for a in link.arms if a for v in laters(a)] if isinstance(link, Within) else []
     return [link.later, *inside]
 
 
-def asked_by(link):
-    """What says where, and whether, something is put back: indices and tests."""
+def index_operands(link):
+    """The indices and tests of a link."""
     if isinstance(link, Within):
-        return [v for a in link.arms if a for v in asked_by(a)]
+        return [v for a in link.arms if a for v in index_operands(a)]
     return [] if isinstance(link, Inside) else [
         v for v in link.sources() if v is not link.later and v not in link.replaced()]
 
 
 def statements_before(block, step):
-    """The statements that come before one in a block or the arms of its branches; None where it is in none."""
+    """The statements before one in a block or in arms of its branches; None if it is in none of them."""
     for k, s in enumerate(block):
         if s is step:
             return block[:k]
@@ -618,20 +633,20 @@ def statements_before(block, step):
 
 
 def writes_a_part(step: Any) -> bool:
-    """Whether a statement writes into an array: what it leaves of it is a new version."""
+    """Whether a statement writes into an array, and so makes a new version."""
     return isinstance(step, Let) and updates(step.value) and isinstance(base := step.value.args[0], Var) and type(
         base.fact) is Array
 
 
 def shows(value, old, array):
-    """Whether an array shows a value as it is where it was put: a number of Python's comes back as one of NumPy's."""
+    """Whether reading back a value from an array has the same fact: a Python number comes back as one of NumPy."""
     return isinstance(value, Var) and type(value.fact) is Array and value.fact.rank == old.fact.rank and all(
         a.same(b) for a, b in zip(value.fact.dims, old.fact.dims)) and not value.fact.weak and np.dtype(
         value.fact.dtype) == np.dtype(array.fact.dtype)
 
 
 def may_repeat(index: Var | Const | Pack | Slice) -> bool:
-    """Whether an index may name an entry more than once: one with whole numbers in an array."""
+    """Whether an index may reach an entry more than once: one with an integer array."""
     for p in index.items if isinstance(index, Pack) else (index,):
         fact = fact_of(p) if isinstance(p, (Var, Const)) else None
         if isinstance(fact, Array) and fact.dims and fact.kind in "iu" or isinstance(p, Const) and isinstance(
@@ -641,7 +656,7 @@ def may_repeat(index: Var | Const | Pack | Slice) -> bool:
 
 
 def names_rows(index: Var | Const | Pack | Slice, made_by: Mapping[Var, Any]) -> bool:
-    """Whether an index of arrays has the numbers of rows, each once, as one of them: x[np.arange(n), labels]."""
+    """Whether an index of arrays reaches each row once: x[np.arange(n), labels]."""
     arrays = [p for p in (index.items if isinstance(index, Pack) else (index,)) if isinstance(p, Var) and p.fact.dims]
     first = arrays[0].fact.dims[0] if arrays else None
     return first is not None and all(p.fact.rank == 1 and p.fact.dims[0].same(first) for p in arrays) and any(
@@ -649,7 +664,7 @@ def names_rows(index: Var | Const | Pack | Slice, made_by: Mapping[Var, Any]) ->
 
 
 def counts_up(value):
-    """Whether an operation gives the whole numbers from 0 on, each once."""
+    """Whether an operation gives the integers from 0 on, as np.arange(n)."""
     record = record_of(value.function) if isinstance(value, Apply) else None
     return record is not None and bool(record.options.get("counts")) and len(value.args) == 1 and all(
         k == "dtype" for k, _ in value.kwargs)

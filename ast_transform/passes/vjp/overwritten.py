@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""An array that is overwritten from end to end forgets what it held: it is a new one from there on.
+"""Replaces arrays that are overwritten completely by new ones.
 
-`k[0] = a; k[1:] = b` sets every entry of k, whatever k was.  The first of the two then writes into an empty array, so
-that no adjoint reaches what was there, nothing of it is saved, and the entries can be computed again going backward.
+`k[0] = a; k[1:] = b` sets every entry of k, so the first write may as well write into np.empty.  Then no adjoint
+reaches the old array, nothing of it is saved, and the entries can be recomputed in the backward pass.
 """
+from collections import Counter
 from collections.abc import Callable, Container
 from typing import TYPE_CHECKING
 
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
 
 
 def unread(x: Var, index: Var | Const | Pack | Slice, sweep: "Sweep") -> bool:
-    """Whether nothing asks for the adjoint of this part of x: x is a new array that was written elsewhere."""
+    """Whether the adjoint of this part of x is never read: x is a new array that was written elsewhere."""
     made, regions = sweep.made_by.get(x), sweep.engine.regions
     if not isinstance(made, Apply) or made.function is not put:
         return False
@@ -46,74 +47,82 @@ def unread(x: Var, index: Var | Const | Pack | Slice, sweep: "Sweep") -> bool:
 
 
 def forgotten(function: Function, length_of: Callable[[Length], Var | Apply | None], several: Container[Var]) -> list:
-    """The body with new arrays where old ones are overwritten.
+    """The body of a function with new arrays in place of those that are overwritten completely.
 
-    length_of: the operand of a length; several: what has a dtype that is known when running only
+    length_of: gives the operand of a length; several: values whose dtype is known only when running
+    """
+    writes = {s.targets[0]: s for s in walk(function.body) if is_write(s)}
+    if not writes:
+        return function.body
+    return with_new_arrays(function.body, new_arrays(function, writes, length_of, several))
+
+
+def new_arrays(function, writes, length_of, several):
+    """{result of a write: the operation that makes the new array it may write into}, where what follows sets the rest.
+
+    writes: the writes of the function by their results
     """
     body = function.body
-    writes = {s.targets[0]: s for s in walk(body) if is_write(s)}
-    if not writes:
-        return body
-    counts: dict[Var, int]
-    counts, made = {}, {t: s for s in walk(body) if isinstance(s, Let) for t in s.targets}
-    for v in [*(v for s in body for v in all_reads(s)), *operands(function.result)]:
-        counts[v] = counts.get(v, 0) + 1
+    made = {t: s for s in walk(body) if isinstance(s, Let) for t in s.targets}
+    counts = Counter([*(v for s in body for v in all_reads(s)), *operands(function.result)])
     regions = Regions(body, function.result, [p.value for p in function.params])
-
-    def row(last):
-        """A write, and those before it that only the next of them reads, all of one pass; the last first."""
-        found = [last]
-        while (before := writes.get(found[-1].value.args[0])) is not None and counts[before.targets[0]] == 1 and \
-                regions.loops[before.targets[0]] == regions.loops[last.targets[0]]:
-            found.append(before)
-        return found
-
-    def covering(found):
-        """As many of the last writes as set every entry; None if all of them do not."""
-        fact, loops = found[0].targets[0].fact, regions.loops[found[0].targets[0]]
-        indices = [s.value.args[1] for s in found]
-        if not any(isinstance(as_slice(p), Slice) for index in indices for p in parts_of(index)) or not regions.cover(
-                indices, loops, fact):
-            return None                 # entry by entry, what they held costs no more than a new array
-        return next(found[:k] for k in range(1, len(found) + 1) if regions.cover(indices[:k], loops, fact))
-
-    fresh: dict[Var, Apply]
-    within: set[Var]
-    fresh, within = {}, set()
+    fresh: dict[Var, Apply] = {}
+    seen: set[Var] = set()
     for last in reversed(list(writes.values())):
-        if last.targets[0] in within:
-            continue                    # of a longer row
-        found = row(last)
-        within.update(s.targets[0] for s in found)
-        if (found := covering(found)) is not None:
+        if last.targets[0] in seen:
+            continue                    # of a longer chain
+        found = chain(last, writes, counts, regions.loops)
+        seen.update(s.targets[0] for s in found)
+        if (found := covering(found, regions)) is not None:
             base = found[-1].value.args[0]
             if isinstance(base, Var) and base not in several and not is_new(made.get(base)):
                 new = empty(base, function, length_of)
                 if new is not None:
                     fresh[found[-1].targets[0]] = new
+    return fresh
 
-    def block(body):
-        out = []
-        for s in body:
-            if isinstance(s, Let) and s.targets[0] in fresh:
-                new, value = fresh[s.targets[0]], s.value
-                shape = new.args[0]
-                if isinstance(shape, (Pack, Apply)):            # lengths are looked up before
-                    lengths = []
-                    for n in shape.items if isinstance(shape, Pack) else (shape,):
-                        if isinstance(n, Apply):
-                            length = Var("n", Array(int, ()), TEMPORARY)
-                            out.append(Let((length,), n, s.origin))
-                            n = length
-                        lengths.append(n)
-                    shape = Pack("tuple", tuple(lengths)) if isinstance(shape, Pack) else lengths[0]
-                    new = Apply(new.function, (shape,), new.kwargs)
-                target = s.targets[0].like()
-                out.append(Let((target,), new, s.origin))
-                s = Let(s.targets, Apply(put, (target, *value.args[1:])), s.origin)
-            out.append(rebuilt(s, {}, block) if blocks(s) else s)
-        return out
-    return block(body)
+
+def chain(last, writes, counts, loops):
+    """A write, and those before it in the same pass whose results only the next of them reads; the last first."""
+    found = [last]
+    while (before := writes.get(found[-1].value.args[0])) is not None and counts[before.targets[0]] == 1 and \
+            loops[before.targets[0]] == loops[last.targets[0]]:
+        found.append(before)
+    return found
+
+
+def covering(found, regions):
+    """The shortest run of last writes that sets every entry; None if all of the writes together do not."""
+    fact, loops = found[0].targets[0].fact, regions.loops[found[0].targets[0]]
+    indices = [s.value.args[1] for s in found]
+    if not any(isinstance(as_slice(p), Slice) for index in indices for p in parts_of(index)) or not regions.cover(
+            indices, loops, fact):
+        return None                     # entry by entry, what they held costs no more than a new array
+    return next(found[:k] for k in range(1, len(found) + 1) if regions.cover(indices[:k], loops, fact))
+
+
+def with_new_arrays(body, fresh):
+    """The body in which each write of `fresh` writes into the new array that its operation makes."""
+    out = []
+    for s in body:
+        if isinstance(s, Let) and s.targets[0] in fresh:
+            new, target = fresh[s.targets[0]], s.targets[0].like()
+            shape = with_lengths_looked_up(new.args[0], s.origin, out)
+            out.append(Let((target,), Apply(new.function, (shape,), new.kwargs), s.origin))
+            s = Let(s.targets, Apply(put, (target, *s.value.args[1:])), s.origin)
+        out.append(rebuilt(s, {}, lambda inner: with_new_arrays(inner, fresh)) if blocks(s) else s)
+    return out
+
+
+def with_lengths_looked_up(shape, origin, out):
+    """A shape whose lengths are operands: those that are operations become statements of `out`."""
+    if isinstance(shape, Pack):
+        return Pack("tuple", tuple(with_lengths_looked_up(n, origin, out) for n in shape.items))
+    if not isinstance(shape, Apply):
+        return shape
+    length = Var("n", Array(int, ()), TEMPORARY)
+    out.append(Let((length,), shape, origin))
+    return length
 
 
 def is_write(s):
@@ -127,7 +136,7 @@ def is_new(step):
 
 
 def empty(base, function, length_of):
-    """An operation that makes an array like another of what the arguments tell."""
+    """An operation that makes an array like `base` from arguments alone; None if they do not have its lengths."""
     fact = base.fact
     if not isinstance(fact, Array) or fact.dtype is None or np.dtype(fact.dtype).kind not in "fc":
         return None

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where the precision of a value depends on the path: facts hold one dtype for each value, NumPy decides anew.
+"""Values whose precision depends on the path: a fact has one dtype, NumPy promotes anew on each path.
 
 >>> from gradscribe.ast_transform.examples import form
 >>> loop = "def f(s, n):\\n    y = 0.0\\n    for _ in range(n):\\n        y = y + s\\n    return {}"
@@ -22,16 +22,16 @@ SHORTENING = {pop, pop_front}
 
 
 def is_narrow(fact: Any) -> bool:
-    """Numbers of less than double precision, which meet Python's numbers but not NumPy's without widening."""
+    """Whether a value has less than double precision, which Python numbers keep and NumPy doubles widen."""
     return isinstance(fact, Array) and not fact.weak and fact.differentiable and np.dtype(fact.dtype).itemsize < (
         16 if fact.kind == "c" else 8)
 
 
 def has_paths(body: list) -> bool:
-    """Whether a value has one floating-point dtype on one path and another on another path.
+    """Whether a value has different floating-point dtypes on different paths.
 
-    A Python number on one path and a narrow one on the other is the same while it meets narrow numbers in arithmetic:
-    both give way to them.  A function makes a double of the Python number.
+    A Python number on one path and a narrow one on another have the same effect in arithmetic with narrow numbers.  A
+    function, however, makes a double of the Python number.
     """
     yielding: set[Var]
     yielding, before = set(), -1
@@ -43,7 +43,7 @@ def has_paths(body: list) -> bool:
 
 
 def keeps_dtype(body: list, array: Var) -> bool:
-    """Whether an array has the dtype of its fact whatever the path: it was made like an argument, and written into.
+    """Whether an array has the dtype of its fact on all paths: it was made like an argument, and written into.
 
     >>> from gradscribe.ast_transform.examples import form
     >>> loop = "    for i in range(3):\\n        y[i] = x[i]\\n"
@@ -61,7 +61,7 @@ def keeps_dtype(body: list, array: Var) -> bool:
 
     def sure(v):
         if v in seen:
-            return True                 # of a loop: what it begins with is looked at, too
+            return True                 # a loop: its init is checked, too
         seen.add(v)
         value = made.get(v)
         if isinstance(value, tuple):
@@ -75,7 +75,7 @@ def keeps_dtype(body: list, array: Var) -> bool:
 
 
 def complex_by_path(body: list) -> set[Var]:
-    """Values that are complex on some paths and real on others, which a value made like them would be as well."""
+    """Values that are complex on some paths and real on others, as would be zeros made like them."""
     found: set[Var]
     found, before = set(), -1
     while len(found) > before:
@@ -90,7 +90,7 @@ def complex_by_path(body: list) -> set[Var]:
 
 
 def _met(step):
-    """(value, the two that it may be) where paths meet."""
+    """[(value, the two that it may be)] where paths meet."""
     if isinstance(step, If):
         return [(j.var, j.then, j.orelse) for j in step.joins]
     if isinstance(step, (For, While)):
@@ -103,7 +103,9 @@ def _is_complex(node):
 
 
 def _decides(step, yielding):
-    """Whether a statement makes a dtype that depends on the path; adds to what is a Python number on some path."""
+    """Whether a statement makes a dtype that depends on the path; adds values that are Python numbers on some path to
+    `yielding`.
+    """
     for var, a, b in _met(step):
         if _floating(a) and _floating(b) and np.dtype(a.fact.dtype) != np.dtype(b.fact.dtype):
             return True
@@ -111,7 +113,7 @@ def _decides(step, yielding):
             yielding.add(var)
     if isinstance(step, Let) and isinstance(step.value, Apply) and step.value.function in SHORTENING and any(
             is_narrow(v.fact) for v in step.targets):
-        return True                     # of a list without elements NumPy makes an array of doubles
+        return True                     # NumPy makes an array of doubles from an empty list
     if not isinstance(step, Let) or not any(v in yielding for v in operands(step.value)):
         return False
     function = step.value.function if isinstance(step.value, Apply) else None

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rematerialisation: values that a backward loop computes again, in the forward loop's order, each in its own arm."""
+"""Rematerialisation: values that a backward loop recomputes, in the order of the forward loop and in the same arms."""
 from collections.abc import Container, Iterable
 from typing import TYPE_CHECKING, Any
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 def compute_again(restore: "Restore", needed: Iterable[Var], saved: Container[Var], env: dict[Var, Any],
                   prefix: dict[int, list], after: dict[Var, Any], backward: list[Carry]) -> None:
-    """Statements that make the remaining values again, in the order of the forward loop."""
+    """Adds statements that recompute the values that are needed and not saved to `prefix`, and their names to `env`."""
     again, queue = {}, [v for v in needed if v not in saved]
     while queue:
         v = queue.pop()
@@ -64,7 +64,7 @@ def compute_again(restore: "Restore", needed: Iterable[Var], saved: Container[Va
 
 
 def in_order(restore, again):
-    """Values that are made again, each after what it is made of."""
+    """Values to recompute, each after those that it is computed from."""
     out = {}
 
     def visit(v):
@@ -87,7 +87,7 @@ def in_order(restore, again):
 
 
 def assembled(restore: "Restore", body: list, env: dict[Var, Any], prefix: dict[int, list]) -> list:
-    """The backward body with what restores its values in front, each in its own arm."""
+    """The backward body with the statements that restore its values, each in its arm."""
     mirrored = {id(back): front for front, back in fronts(restore).items()}
 
     def placed(block, front):
@@ -98,7 +98,7 @@ def assembled(restore: "Restore", body: list, env: dict[Var, Any], prefix: dict[
 
 
 def fronts(restore):
-    """Forward blocks (by identity) and the backward blocks that mirror them."""
+    """{forward block, by identity: the backward block that mirrors it}"""
     found = {}
     for block in {id(b): b for b in restore.home.values()}.values():
         if id(block) in restore.sweep.mirror:
@@ -117,9 +117,8 @@ def _targets(step):
 
 
 def _late(steps, block):
-    """Each restoring statement just before its first reader, so that the adjoint of the later value may come first.
-
-    What reads an array comes before the write that undoes another one in it.
+    """The block with each restoring statement just before its first reader, so that the name of a value and that of its
+    later version need not be live at once.  A read of an array stays before a write that undoes another.
     """
     for step in reversed(steps):
         wanted = set(made(step))

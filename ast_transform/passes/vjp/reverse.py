@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A function to its gradient: forward statements, then the backward sweep.
+"""Reverse mode: the normal form of a function's gradient is its forward statements, then the backward sweep.
 
 >>> from gradscribe.ast_transform.examples import gradient, show
 >>> print(show(gradient("def f(x):\\n    if x > 0:\\n        x = np.sin(x)\\n    return x", 1.0)))
@@ -83,21 +83,21 @@ from gradscribe.ast_transform.source.diagnose import KindError, RuleError
 
 
 class Reverse:
-    """One application of reverse mode; `reader` reads the rules' parts."""
+    """One application of reverse mode; `reader` inlines the parts of rules."""
 
     def __init__(self, reader, label):
         self.reader, self.label = reader, label
         self.function, self.known = None, {}
-        self.several = set()                    # of one dtype on one path and another on another
+        self.several = set()                    # values whose dtype depends on the path
         self.copies = []                        # backward blocks that run a loop again
-        self.ends = {}                          # by carry of a reversed loop: its array as it was before, see undo.py
-        self.restored = {}                      # by carry of a reversed loop: the Restore that has reversed it
-        self.elements, self.places = {}, {}     # elements of containers that loops sum adjoints for, and whose they are
+        self.ends = {}                          # carry of a reversed loop -> its array before the loop (invertible.py)
+        self.restored = {}                      # carry of a reversed loop -> the Restore that has reversed it
+        self.elements, self.places = {}, {}     # elements of containers that loops sum adjoints for, and their places
 
-    # what a sweep asks
+    # for sweeps
 
     def length_of(self, length, late=False):
-        """An operand or operation that gives a length, from the arguments; late: or from what there is at the end."""
+        """An operand or operation that gives a length; from arguments, or with `late` from all values at the end."""
         return length_of(self.function, length, late)
 
     def insert_before(self, step, let):
@@ -113,13 +113,13 @@ class Reverse:
             raise AssertionError("a loop is not in its function")
 
     def again(self):
-        """Another application inside this one."""
+        """A nested application of reverse mode."""
         inner = Reverse(self.reader, self.label)
         inner.known = self.known
         return inner
 
     def call_vjp(self, callee, wrt):
-        """The backward half of a callee, and what it needs: -1 is the result, others are arguments by number."""
+        """(backward half of a callee, the values that it needs): -1 is the result, others are arguments by number."""
         return self.known[callee, wrt]
 
     # the transformation
@@ -127,7 +127,7 @@ class Reverse:
     def run(self, function, wrt, seed, value=False, aux=False):
         """The gradient with respect to `wrt`: variables, or containers of them.
 
-        seed: the operand or operands of the result's adjoint by result position, or None for a scalar's 1.
+        seed: the adjoint of the result, with the structure of the result
         """
         self.function = function = Function(
             function.label, function.params, function.body, function.result, function.about, dict(function.notes)
@@ -142,9 +142,9 @@ class Reverse:
         function.body = forgotten(function, self.length_of, self.several)
         ask_entered(function.body)
         function.body = hoist(parts_first(function.body), transposes=False, numbers=reader.unroll)
-        while True:                     # a callee read in place may call others
+        while True:                     # a callee that is inlined may call others
             active = active_values(function.body, starts)
-            function.body, again = self.without_dear_calls(function.body, active)
+            function.body, again = self.with_costly_calls_inlined(function.body, active)
             if not again:
                 break
         function.body = reparametrised(self.reader, function.body, active)
@@ -183,7 +183,7 @@ class Reverse:
         return Function(self.label, function.params, body, result, function.about, function.notes)
 
     many = False
-    linear = False                      # the function is linear in what it is transposed in: a rule for forward mode's
+    linear = False                      # whether this transposes a custom rule for forward mode
 
     def seed(self, sweep, result, seed):
         if isinstance(result, Pack):
@@ -197,7 +197,7 @@ class Reverse:
                 sweep.add(result, seed)
 
     def result_of(self, sweep, var):
-        """The adjoint of a parameter as a result."""
+        """The adjoint of a parameter, in the form in which it is returned."""
         sweep.build.origin = None
         if isinstance(var, Struct) and var.whole is not None:
             var = var.whole
@@ -222,27 +222,27 @@ class Reverse:
 
     # calls
 
-    def without_dear_calls(self, body, active):
-        """Callees whose backward half needs more than arguments and result are read in place of their call."""
+    def with_costly_calls_inlined(self, body, active):
+        """Inlines callees whose backward half needs more than arguments and result."""
         def instead(step, callee):
             if isinstance(callee, CustomFunction) and any(a in active for a in operands(step.value)):
                 if callee.rule.mode == "vmap":
-                    raise RuleError(f"{callee.label} brings its own form for a batch, and no reverse rule",
+                    raise RuleError(f"{callee.label} has a custom batching rule and no reverse rule",
                                     step.origin, "Wrap it in gs.custom_vjp, and give it its defvjp.")
                 return self.with_own_rule(step, callee, active)
             wrt = tuple(k for k, a in enumerate(step.value.args) if isinstance(a, Var) and a in active)
-            return inlined(step) if wrt and not self.compact(callee, wrt) else None
+            return inlined(step) if wrt and not self.has_backward_half(callee, wrt) else None
         return in_place_of_calls(body, instead)
 
     def with_own_rule(self, step, callee, active):
-        """The forward half of a custom derivative, and a mark where the sweep finds its backward half."""
+        """The forward half of a custom derivative, and a mark (Pullback) at which the sweep calls its backward half."""
         if callee.rule.mode == "each":
             return without_calls([step], ("each",))
-        if callee.rule.mode == "jvp" and self.linear:       # of a tangent: its rule says nothing of this
+        if callee.rule.mode == "jvp" and self.linear:       # in a tangent, which the rule is not for
             return without_calls([step], ("jvp",))
         reader = self.reader
         args = callee.given(step, active)
-        if callee.rule.mode == "jvp":       # called once more: another derivative asks its rule
+        if callee.rule.mode == "jvp":       # the call stays, so that another derivative finds its rule
             copies = {v: v.like() for v in dict.fromkeys(operands(step.value))}
             values = tuple(t.like() for t in step.targets)
             return [*(Let((copy,), Apply(held, (v,)), step.origin) for v, copy in copies.items()),
@@ -250,7 +250,7 @@ class Reverse:
                     Let(step.targets, Apply(Pullback(callee, None, args), values), step.origin)]
         outer, origin = reader.build.block, reader.build.origin
         reader.build.block, reader.build.origin = [], step.origin
-        try:  # its forward half is no matter of ours: nothing in it is active
+        try:  # the forward half is not differentiated: nothing in it is active
             copies = {
                 v: reader.build.let(v.hint, Apply(held, (v,)), v.fact, v.kind) for a in args for v in variables_in(a)
             }
@@ -270,7 +270,7 @@ class Reverse:
             reader.build.block, reader.build.origin = outer, origin
         return [*body, Let(step.targets, Apply(Pullback(callee, residuals, args), results), step.origin)]
 
-    def compact(self, callee, wrt):
+    def has_backward_half(self, callee, wrt):
         if (callee, wrt) in self.known:
             return self.known[callee, wrt] is not None
         self.known[callee, wrt] = None
@@ -279,11 +279,11 @@ class Reverse:
         return made is not None
 
     def backward_half(self, callee, wrt):
-        """(the function from the adjoints of a callee's results to those of some arguments, what it is given beside
-        them: -1 is the result, others are arguments by number), or None where the callee is to be read in place.
+        """(function from the adjoints of a callee's results to those of some arguments, the other values that it needs:
+        -1 is the result, others are arguments by number), or None if the callee is to be inlined.
 
-        It reads the arguments and the result; where that is not enough it computes again what the callee computes, if
-        the callee has a few lines at least.
+        If arguments and result are not enough, the function recomputes the callee's values, provided that the callee
+        has at least a few lines.
         """
         results = callee.result.items if isinstance(callee.result, Pack) else (callee.result,)
         if not all(isinstance(r, Var) and isinstance(r.fact, Array) for r in results):
@@ -291,7 +291,7 @@ class Reverse:
         dys, taken = [], {p.name for p in callee.params}
         for r in results:
             fact = Sweep.whole_fact(r)
-            fact = Array(np.dtype(fact.dtype)) if fact.weak else fact       # callers may pass NumPy's numbers
+            fact = Array(np.dtype(fact.dtype)) if fact.weak else fact       # callers may pass NumPy numbers
             hint = _result_name(callee) if len(results) == 1 else r.hint if r.kind == USER else f"y_{len(dys)}"
             dys.append(Var(_free(taken, f"d{hint}"), fact, ADJOINT))
             taken.add(dys[-1].hint)
@@ -325,7 +325,7 @@ class Reverse:
 
     @staticmethod
     def from_result(callee, forward_result, done, dys, y):
-        """The body and the result of a backward half that reads the arguments and the result; None if it needs more."""
+        """(body, result) of a backward half that reads only the arguments and the result; None if it needs more."""
         body = [s for s in done.body if forward_result not in set(made(s)) or len(list(made(s))) > 1]
         body = replaced(body, {forward_result: y})
         result = substituted(done.result, {forward_result: y})
@@ -337,21 +337,18 @@ class Reverse:
         return body, result
 
     def worth_a_function(self, callee):
-        """Whether a callee's derivative reads better as a function of its own: it has three lines or more.
-
-        Compiled code reads it in place: there nothing is computed twice.
-        """
+        """Whether a callee's derivative is printed as its own function: three lines or more; compiled code inlines."""
         return not self.reader.unroll and "given" in callee.notes and is_of_some_lines(callee)
 
 
 def free_in(body, result):
-    """The values that a body and what it returns read and do not make."""
+    """The free variables of a body and its result."""
     read = {v for s in body for v in all_reads(s)} | set(operands(result))
     return read - set(all_made(body))
 
 
 def leaves(values):
-    """The variables of arguments; a container held by one variable is that variable."""
+    """The differentiable variables in arguments; a container that is held in one variable counts as one."""
     out = []
     for v in values:
         if isinstance(v, Struct):
@@ -362,9 +359,9 @@ def leaves(values):
 
 
 class Partial:
-    """Values that exist in one arm only, and the tests that must hold, or not, for each.
+    """Values that exist in one arm only, with the tests that must be true, or false, for them to exist.
 
-    What an arm hands out of itself is the same value under another name; a test is known by its first name.
+    Copies and joins give a value other names; tests are identified by their first name.
     """
 
     def __init__(self, body):
@@ -376,14 +373,14 @@ class Partial:
             for inner in blocks(step):
                 self.visit(inner)
             if isinstance(step, Let) and isinstance(step.value, Var):
-                self.hand_on(step.targets[0], step.value, {})
+                self.rename(step.targets[0], step.value, {})
             elif isinstance(step, If):
                 for j in step.joins:
                     if (j.then is UNDEFINED) != (j.orelse is UNDEFINED):
                         source = j.then if j.orelse is UNDEFINED else j.orelse
-                        self.hand_on(j.var, source, {self.name(step.test): j.orelse is UNDEFINED})
+                        self.rename(j.var, source, {self.name(step.test): j.orelse is UNDEFINED})
 
-    def hand_on(self, var, source, tests):
+    def rename(self, var, source, tests):
         if isinstance(source, Var):
             self.first[var] = self.name(source)
         self.tests[var] = {**self.tests.get(source, {}), **tests}
@@ -392,7 +389,7 @@ class Partial:
         return self.first.get(value, value)
 
     def exists(self, var, test, holds):
-        """Whether a value can exist in the arm of a test."""
+        """Whether a value can exist where a test is as `holds` says."""
         return self.tests.get(var, {}).get(self.name(test), holds) == holds
 
 
@@ -410,7 +407,7 @@ def _result_name(callee):
 
 
 def unmarked(body):
-    """A custom derivative's mark is the value it stands for."""
+    """A block without the marks of custom derivatives: the marked values remain."""
     out = []
     for step in body:
         step = rebuilt(step, {}, unmarked)
@@ -423,14 +420,14 @@ def unmarked(body):
 
 
 def close_arms(forward, backward, results):
-    """Values made in an arm and read after the branch are handed out of it.
+    """Adds joins for values that are made in an arm and read after the branch.
 
-    Returns the whole body and what replaces what in results.
+    -> (the whole body, {value: the variable that replaces it in results})
     """
     env = {}
 
     def visit(block, later):
-        """`later`: what is read after the block."""
+        """later: the values that are read after the block"""
         out, reads, read_after = [], set(later), {}
         for step in reversed(block):
             if isinstance(step, If):
@@ -449,7 +446,7 @@ def close_arms(forward, backward, results):
                 for arm, is_then in ((step.then, True), (step.orelse, False)):
                     for s in list(arm):
                         for v in list(made(s)):
-                            first = root.get(v, v)      # the value itself, if an inner branch has handed it on already
+                            first = root.get(v, v)      # the value itself, if an inner branch has joined it already
                             if first in after or v in after:
                                 new = v.like()
                                 step.joins.append(Join(new, *((v, UNDEFINED) if is_then else (UNDEFINED, v))))

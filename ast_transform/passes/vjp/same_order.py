@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Backward loops that go forward: where a pass only adds to adjoints, no pass waits for a later one, and what the loop
-carries is made again on the way instead of being saved.
+"""Backward loops that run in forward order: if passes only add to adjoints, their order does not matter, and forward
+carries are recomputed along the way instead of being saved.
 
     for j in range(n):                      # for j in range(n):
         r -= x[j] * mul                     mul = 1.0
@@ -8,7 +8,8 @@ carries is made again on the way instead of being saved.
                                                 dx[j] -= dr * mul
                                                 mul *= t
 
-Source: A. Griewank, A. Walther, Evaluating Derivatives (2008), chapter 12 (reversal is for what a pass hands on).
+Source: A. Griewank, A. Walther, Evaluating Derivatives (2008), chapter 12 (only dependences between passes need
+reversal).
 """
 import operator
 from collections.abc import Iterable
@@ -35,14 +36,15 @@ from gradscribe.ast_transform.core.operations import Quoted, put_add
 if TYPE_CHECKING:
     from gradscribe.ast_transform.passes.vjp.tape import Restore
 
-LINES = 3                               # statements that are made again: one more costs a reader what a store does
+LINES = 3                               # statements to recompute at most; more read worse than saved values
 
 
 def carried_along(restore: "Restore", needed: Iterable[Var]) -> list[Carry]:
-    """The carries that a backward loop makes again in the forward loop's order, with all that it reads of a pass; none
-    where it reads something else, or where its passes wait for each other.
+    """The carries that a backward loop in forward order recomputes; empty if it must run backwards, or reads values
+    that cannot be recomputed that way.
 
-    Compiled code saves numbers: made again, each would wait for the one before, where saved ones fill vectors.
+    Compiled code saves numbers instead: recomputing them would make each pass depend on the one before, which prevents
+    vectorisation.
     """
     step = restore.step
     if not isinstance(step, For) or not only_adds(restore.carries, restore.body):
@@ -70,7 +72,7 @@ def carried_along(restore: "Restore", needed: Iterable[Var]) -> list[Carry]:
 
 
 def starts_anew(carry, restore) -> bool:
-    """Whether what a loop begins with is there afterwards, and a pass makes the next value in a line of its own."""
+    """Whether the init of a carry is available after the loop, and one statement of a pass makes its next value."""
     start, then = carry.init, carry.next
     if start is UNDEFINED or carry.inner in restore.sweep.engine.unset or not isinstance(then, Var):
         return False
@@ -79,7 +81,7 @@ def starts_anew(carry, restore) -> bool:
 
 
 def made_in_a_line(v, restore) -> bool:
-    """Whether a pass makes a value by arithmetic, or by a view of what does not change, whatever way it takes."""
+    """Whether a pass makes a value on every path, by arithmetic or by a view of an array that does not change."""
     made = restore.maker.get(v)
     if not isinstance(made, Let) or len(made.targets) > 1 or restore.home[v] is not restore.step.body or \
             not isinstance(made.value, Apply) or type(v.fact) is not Array or v in restore.undo:
@@ -92,14 +94,14 @@ def made_in_a_line(v, restore) -> bool:
 
 
 def only_adds(carries, body) -> bool:
-    """Whether a loop's body does nothing with what it carries but add to it, or hand it on as it is."""
+    """Whether a loop's body only adds to its carries."""
     changed = [c for c in carries if c.next is not c.inner]
     return _adds(body, root := {c.inner: c.inner for c in changed}) and all(
         isinstance(c.next, Var) and root.get(c.next) is c.inner for c in changed)
 
 
 def _adds(body, root):
-    """root: {a sum so far: what it began as}, which grows."""
+    """The same for a block; `root`, {version of a sum: the carry that it began as}, is extended."""
     for s in body:
         if isinstance(s, For):
             if any(v in root for v in (*operands(s.count), *(o for _, source in s.items for o in operands(source)))):

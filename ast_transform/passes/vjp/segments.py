@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Loops that are computed again instead of stored.
+"""Checkpointing: loops whose values are recomputed instead of saved.
 
 A counted loop of n passes becomes √n segments of √n passes; a while loop becomes segments of 1, 2, 3, ... passes, so
-that their number and the longest are both about √(2 n).  What a segment begins with is stored; going backward, the
-segment is run again, storing, and then reversed (control.py).  Memory for 2 √n states instead of n, for one more
-forward run.
+that their number and the longest are both about √(2 n).  The state at the start of each segment is saved; going
+backward, the segment is run again, saving its values, and then reversed (control.py).  That takes memory for 2 √n
+states instead of n, and one more forward run.
 
 A. Griewank, Achieving logarithmic growth of temporal and spatial complexity in reverse automatic differentiation,
 Optimization Methods and Software 1, 1992, treats the general case; two levels are its simplest.
@@ -31,7 +31,7 @@ from gradscribe.ast_transform.core.kinds import Array, Sequence, unknown
 from gradscribe.ast_transform.core.operations import both
 from gradscribe.ast_transform.passes.nonnegative import Naturals
 
-SHORT = 4                               # a loop of so few passes is left as it is
+SHORT = 4                               # loops with at most this many passes are not cut
 
 
 def segmented(body: list, naturals: Naturals) -> list:
@@ -53,7 +53,7 @@ def _number(hint, kind=SAVED):
 
 
 def counted(step, naturals):
-    """A counted loop, cut."""
+    """A for loop, cut into segments."""
     n = step.count
     if isinstance(n, Const) and n.value <= SHORT or any(isinstance(v.fact, Sequence) for v, _ in step.items):
         return [step]
@@ -95,7 +95,7 @@ def counted(step, naturals):
 
 
 def _nested(step):
-    """The carries of the loop over segments, and of the loop inside."""
+    """(carries of the loop over segments, carries of the loop inside)"""
     carries, inner = [], []
     for c in step.carries:
         entered, left = (v.like(fact=_at_segments(v.fact, c.init)) for v in (c.inner, c.outer))
@@ -105,7 +105,7 @@ def _nested(step):
 
 
 def _at_segments(fact, init):
-    """The fact of a carried value where segments begin and end: a length that passes change is not that of a pass."""
+    """The fact of a carry at the ends of segments, with new symbols for lengths that passes change."""
     if not isinstance(fact, Array):
         return fact
     before = init.fact.dims if isinstance(init, Var) and isinstance(init.fact, Array) else ()
@@ -115,7 +115,7 @@ def _at_segments(fact, init):
 
 
 def uncounted(step):
-    """A while loop, cut."""
+    """A while loop, cut into segments."""
     place = step.origin.made_by(0) if step.origin is not None else None
     carries, inner = _nested(step)
     env = {c.inner: o.inner for c, o in zip(step.carries, carries)}

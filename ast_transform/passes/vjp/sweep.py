@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reverse mode, statement by statement, backwards.
+"""The backward sweep of reverse mode: visits the statements in reverse and adds their contributions to adjoints.
 
 `adjoint` maps a value to the operand that holds its adjoint so far.  An adjoint with fewer axes than its value, or with
-unit axes where the value has none, is constant along them ("compact"); it is expanded only where it is needed whole.
+unit axes where the value has none, is constant along them ("compact"); it is expanded only if every entry is needed.
 The earlier adjoint of a value comes last in a sum; contributions of one statement are summed first.
 """
 import operator
@@ -81,35 +81,35 @@ from gradscribe.runtime.broadcasting import broadcast_like, unbroadcast
 
 
 class Sweep:
-    """The backward sweep over one block: its state, which the functions of this folder take as their first argument.
+    """The state of the backward sweep, the first argument of most functions in this folder.
 
-    The body of a loop has a sweep of its own, inside.
+    The body of a loop has its own, nested sweep.
     """
 
     def __init__(self, reader, active, made, label, outer=None, engine=None):
         self.reader, self.build, self.engine, self.label = reader, reader.build, engine, label
         self.active = active            # the values with a derivative
-        self.made_by = made             # what each value of the forward pass is made by
-        self.adjoint = {}               # of each value, the operand that holds its adjoint so far
-        self.groups = {}                # the contributions of the statement that is being swept, before they are summed
-        self.stated = None, ""          # the last statement whose steps were swept, and the variable that it sets
-        self.outer, self.loop_step = outer, None        # the sweep around, and the loop that this is the body of
+        self.made_by = made             # value of the forward pass -> the operation that makes it
+        self.adjoint = {}               # value -> the operand that holds its adjoint so far
+        self.groups = {}                # value -> the contributions of the current statement, before they are summed
+        self.stated = None, ""          # the user's statement that is being swept, and the variable that it sets
+        self.outer, self.loop_step = outer, None        # the sweep around this one, the loop whose body this one is for
         self.inside = None              # the values that the loop's body makes; None outside of loops
-        self.accumulated = {}           # the sums that the loop carries for values from outside
-        self.mirror = {} if outer is None else outer.mirror     # the backward block of each forward block, by identity
-        self.masks = {} if outer is None else outer.masks       # adjoints that are a choice between a value and 0
+        self.accumulated = {}           # value from outside the loop -> the sum that the loop carries for it
+        self.mirror = {} if outer is None else outer.mirror     # identity of a forward block -> its backward block
+        self.masks = {} if outer is None else outer.masks       # adjoint -> Mask, if it is a value or 0 by a test
 
     # adjoints
 
     def current(self, var):
-        """The adjoint of a value so far; in a loop, that of a value from outside is a sum the loop carries."""
+        """The adjoint of a value so far; for a value from outside the loop, the sum that the loop carries."""
         held = self.adjoint.get(var)
         if held is None and self.is_outside(var):
             held = self.adjoint[var] = self.accumulator(var)
         return held
 
     def note(self, var):
-        """A value that stores have added to the forward pass, here and in the loops around."""
+        """Notes a new value of the forward pass as made inside this loop and the loops around it."""
         sweep = self
         while sweep is not None:
             if sweep.inside is not None:
@@ -138,7 +138,7 @@ class Sweep:
         return Var(adjoint_hint(var), fact, ADJOINT if var.kind != TEMPORARY else TEMPORARY)
 
     def add(self, var, value) -> None:
-        """One more contribution to the adjoint of a value."""
+        """Adds a contribution to the adjoint of a value."""
         if var not in self.active:
             return
         if isinstance(var.fact, Sequence):
@@ -171,7 +171,7 @@ class Sweep:
         return any(value is a for a in self.adjoint.values())
 
     def fitted(self, value, var):
-        """A contribution in the value's own dtype and rank; of a complex value it may be real, see `fixed`."""
+        """A contribution in the dtype and rank of its value; for a complex value it may be real."""
         value = self.floating(value)
         fact, want = fact_of(value), var.fact
         if fact.kind == "c" and want.kind != "c":
@@ -193,7 +193,7 @@ class Sweep:
         return value
 
     def floating(self, value):
-        """Whole numbers and truth values as floating-point ones: they would overflow, and cut off what is written."""
+        """A contribution as floating point: integers and bools would overflow, and truncate what is written to them."""
         return self.build.multiply(Const(1.0), value) if is_whole_number(value) else value
 
     def converted(self, value, dtype):
@@ -202,7 +202,7 @@ class Sweep:
         return self.build.cast(value, np.dtype(dtype))
 
     def in_kind(self, value, want):
-        """An adjoint that a function takes as one of complex numbers, or in another precision."""
+        """An adjoint in the dtype that a callee's backward half takes."""
         fact = fact_of(value)
         if not isinstance(fact, Array) or fact.kind == want.kind and (fact.weak or fact.dtype == want.dtype):
             return value
@@ -212,7 +212,7 @@ class Sweep:
             value, np.dtype(want.dtype))
 
     def in_python(self, value, want):
-        """The adjoint of a Python number is one."""
+        """The adjoint of a Python number, as a Python number."""
         fact = fact_of(value)
         if want.weak and not want.dims and not fact.weak and fact.kind in "fc" and fact.kind == want.kind and (
                 fact.dtype not in (np.float64, np.complex128) or self.engine.narrow):
@@ -264,7 +264,7 @@ class Sweep:
         return self.by_rule(step, dys)
 
     def by_rule(self, step, dys, several=False):
-        """`several`: the function gives a tuple, if of one."""
+        """Adds the contributions that a rule gives.  several: the function returns a tuple, even if of one result."""
         value, several = step.value, several or len(step.targets) > 1
         rule = rule_of(value.function)
         if rule is None:
@@ -283,7 +283,7 @@ class Sweep:
             dy, target = dys[0], step.targets[0]
             mask = self.masks.get(dy) if isinstance(dy, Var) else None
             if mask is not None and (rule.kind == "elementwise" or not mask.test.fact.dims):
-                dy = mask.value         # what is not chosen is not multiplied by the zero: that may be nan
+                dy = mask.value         # the mask is applied last, since 0 times an infinite derivative is nan
             else:
                 mask = None
             if rule.options.get("expand") or rule.kind in ("general", "bilinear") and \
@@ -318,7 +318,7 @@ class Sweep:
                             "Write z / np.abs(z), or take np.real first.")
 
     def arguments(self, rule, bound, step):
-        """The operands with a derivative; last the variable that is set: its adjoint takes over the name."""
+        """The operands with a derivative; the variable that the statement sets is last: its adjoint keeps the name."""
         target = step.targets[0]
         if target.kind == USER or self.stated[0] is None or not self.stated[0].same_statement(step.origin):
             self.stated = step.origin, target.hint
@@ -330,7 +330,7 @@ class Sweep:
         return sorted(found, key=lambda f: id(f[2]) in own)
 
     def chosen(self, value, mask):
-        """A contribution where the test of a mask lets it pass, 0 elsewhere."""
+        """A contribution where the test of a mask holds, 0 elsewhere."""
         both = (value, Const(0)) if mask.holds else (Const(0), value)
         made = self.build.apply(np.where, mask.test, *both, hint="t")
         self.masks[made] = Mask(mask.test, mask.holds, value)
@@ -378,17 +378,17 @@ class Sweep:
                         f"{self.label} asks for it. Take gs.stop_gradient of it, or add it: docs/rules.md")
 
     def part(self, rule, name, given):
-        """The operand that a rule's part makes."""
+        """The operand that a part of a rule makes."""
         if name not in rule.parts:
             return self.build.apply(rule.function, *[given[a] for a in rule.arguments if a in given])
         return read_derivative(self.reader, rule, name, given)
 
-    # places
+    # reads and writes of parts
 
     def item(self, step, dys):
         x, index = step.value.args
         dy = dys[0]
-        if isinstance(x, Apply):            # the only result of a function that gives several
+        if isinstance(x, Apply):            # the only result that is used of a function that returns several
             return self.by_rule(Let(step.targets, x, step.origin), dys, True)
         if isinstance(x.fact, Sequence):
             return item_of_container(self, x, index, dy)
@@ -405,7 +405,7 @@ class Sweep:
             return self.add(x, self.build.negative(dy) if flip else dy)
         if self.may_repeat(index) or fact_of(dy).rank or isinstance(x.fact, Listed) or not x.fact.dims:
             dy = expanded(self, dy, step.targets[0])
-        if not x.fact.dims:             # x[None]: into a number nothing is written
+        if not x.fact.dims:             # x[None]: a number cannot be written into
             return self.add(x, self.build.apply(np.sum, dy, hint=adjoint_hint(x)))
         held = self.current(x)
         if held is None and is_turned(index) and x.fact.kind in "fc":
@@ -414,7 +414,7 @@ class Sweep:
         held = zero_adjoint(self, x) if held is None else in_its_dtype(self, expanded(self, held, x), whole)
         function = add_at if self.may_repeat(index) else put_add
         if isinstance(step.targets[0].fact, Listed) and x.fact.rank > 1 and isinstance(dy, Var) and \
-                shape_of_listed(self, step.targets[0]) is None:       # of no elements, it shows no shape of one
+                shape_of_listed(self, step.targets[0]) is None:       # without elements, it has no shape of one
             part = self.build.item(held, index)
             lengths = tuple(self.build.length(part, k) for k in range(x.fact.rank))
             dy = self.build.apply(np.reshape, dy, Pack("tuple", lengths), fact=fact_of(dy))
@@ -424,7 +424,7 @@ class Sweep:
         return None
 
     def written(self, step, dys):
-        """x with x[i] = v: the adjoint of v is the slot's, which x did not reach."""
+        """Reverses x[i] = v: the adjoint of v is the entry x[i] of the adjoint, which is zero for the old x."""
         x, index, v = step.value.args
         dy, slot = expanded(self, dys[0], step.targets[0]), None
         active = isinstance(x, Var) and x in self.active
@@ -437,7 +437,7 @@ class Sweep:
                                  {"slot": slot, "x": dy, "index": index})
             slot = unbroadcast_adjoint(self, slot, slot.fact.dims, v, (slot,))
             if cleared and slot.fact.dims and aliased(self.build.made[slot]):
-                slot = self.build.apply(np.copy, slot, hint=adjoint_hint(v))       # less than a copy of what it shows
+                slot = self.build.apply(np.copy, slot, hint=adjoint_hint(v))       # smaller than the array it views
         if active:
             rest = self.build.apply(put, dy, index, Const(0.0), hint=adjoint_hint(x), fact=fact_of(dy),
                                     kind=ADJOINT) if cleared else dy
@@ -446,7 +446,7 @@ class Sweep:
             self.add(v, slot)
 
     def may_repeat(self, index):
-        """Whether an index may name an entry more than once."""
+        """Whether an index may reach an entry more than once."""
         return may_repeat(index) and not names_rows(index, self.made_by)
 
     def pushed(self, step, dys):
@@ -456,7 +456,7 @@ class Sweep:
         take = pop if step.value.function is push else pop_front
         hints = [dys[0].hint, adjoint_hint(v) if isinstance(v, Var) else "t"]
         targets = self.build.several(hints, Apply(take, (dys[0],)),
-                                     [dys[0].fact, self.element_fact(dys[0].fact.element)], ADJOINT)
+                                     [dys[0].fact, dys[0].fact.element], ADJOINT)
         if isinstance(stack, Var):
             self.adjoint[stack] = targets[0]
         if isinstance(v, Var):
@@ -467,8 +467,6 @@ class Sweep:
         elif isinstance(v, Pack):
             unpack_pack(self, v, targets[1])
 
-    def element_fact(self, fact):
-        return fact
 
     def popped(self, step, dys):
         (stack,) = step.value.args
@@ -531,14 +529,14 @@ class Sweep:
 
 
 class Mask(NamedTuple):
-    """An adjoint that is `value` where the test is what `holds` says, and 0 elsewhere."""
+    """An adjoint that is `value` where `test` equals `holds`, and 0 elsewhere."""
     test: Var
     holds: bool
     value: Any
 
 
 def is_whole_number(value):
-    """Whole numbers or truth values that are no literal."""
+    """Whether a value is an integer or bool, and no literal."""
     fact = fact_of(value)
     return isinstance(fact, Array) and fact.kind in "biu" and not _literal(value)
 
@@ -552,7 +550,7 @@ def _literal(value):
 
 
 NESTED = "Make arrays of the inner lists: np.array([...])."
-SHAPE_ONLY = {np.full_like, broadcast_like, unbroadcast}      # their other argument gives a shape, or is a place
+SHAPE_ONLY = {np.full_like, broadcast_like, unbroadcast}      # of their other argument only the shape matters
 
 
 def operands_in(bound):

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The tape: what a backward loop reads of the forward one, saved or computed again.
+"""The tape: restores the forward values that a backward loop reads: saves them, or recomputes them.
 
-Which values are saved is a minimum cut through the operations of the loop's body, from what cannot be computed again
-(what the loop carries, dear operations, results of branches and inner loops) to what the backward body reads.
+The values to save are a minimum vertex cut through the operations of the loop's body, between values that cannot be
+recomputed (carries, expensive operations, results of branches and inner loops) and values that the backward body reads.
+A saved value is stored in an array with a row for each pass, or pushed on a list if its shape may change.
 """
 import operator
 
@@ -64,9 +65,9 @@ def is_whole(fact):
 
 
 def decides(value):
-    """Whether a last bit of a floating-point number may make another thing of a value.
+    """Whether a rounding error of an operand may change a value by more than rounding, as in comparisons and floor.
 
-    Compiled code may round a number in another way when it computes it again: what was equal, or whole, is not then.
+    Compiled code may round differently when it recomputes a number.
     """
     record = record_of(value.function)
     jumps = record.options.get("jumps") if record is not None else None
@@ -78,7 +79,7 @@ def decides(value):
 
 
 def zeros(fact, shape):
-    """Zeros of a dtype, of these lengths."""
+    """Zeros of the dtype of a fact; shape: the lengths as operands."""
     dtype = np.dtype(fact.dtype)
     if not shape:
         return Const(fact.dtype(0) if fact.weak else dtype.type(0))
@@ -87,7 +88,7 @@ def zeros(fact, shape):
 
 
 def made_of(v, sources):
-    """All that a value is computed from, with itself."""
+    """The values that a value is computed from, itself included."""
     found = {v: None}
     for u in (queue := [v]):
         for o in sources.get(u) or ():
@@ -97,23 +98,81 @@ def made_of(v, sources):
     return found
 
 
+class ShapesOfAdjoints:
+    """Reads the shape of a value, where nothing else of it is read, from an adjoint of that shape: it is not saved.
+
+    The adjoint is read as it is at that place, after the writes before: a read of an older version would make a write
+    copy.  So `now` maps each adjoint that the backward loop carries to its latest version.
+    """
+
+    def __init__(self, restore):
+        self.restore = restore
+        self.held = [c.inner for c in restore.carries if type(c.inner.fact) is Array and c.inner.fact.dims]
+
+    def visit(self):
+        self.visit_block(self.restore.body, {d: d for d in self.held})
+
+    def visit_block(self, block, now):
+        for s in list(block):
+            if isinstance(s, (For, While)):
+                self.visit_loop(s, now)
+            elif isinstance(s, If):
+                ends = [self.visit_block(s.then, dict(now)), self.visit_block(s.orelse, dict(now))]
+                for d in self.held:
+                    joined = (k.var for k in s.joins if k.then is ends[0][d] and k.orelse is ends[1][d])
+                    now[d] = next(joined, now[d])
+            elif isinstance(s, Let):
+                self.read_from_adjoint(s, block, now)
+                if updates(s.value):
+                    now.update({d: s.targets[0] for d, v in now.items() if v is s.value.args[0]})
+        return now
+
+    def visit_loop(self, s, now):
+        within = {d: next((c.inner for c in s.carries if c.init is v), v) for d, v in now.items()}
+        for inner in blocks(s):
+            self.visit_block(inner, dict(within))
+        now.update({d: next(c.outer for c in s.carries if c.init is v) for d, v in now.items() if within[d] is not v})
+
+    def read_from_adjoint(self, s, block, now):
+        value = s.value
+        if not isinstance(value, Apply) or reads(value) != "shape" or not isinstance(v := value.args[0], Var):
+            return
+        made, other = self.restore.maker.get(v), self.adjoint_like(v, now)
+        if other is None and isinstance(made, Let) and isinstance(made.value, Apply) and \
+                reads(made.value) == "part" and isinstance(made.value.args[0], Var):
+            base = self.adjoint_like(made.value.args[0], now)
+            if base is not None:
+                other = v.like()
+                block.insert(next(k for k, t in enumerate(block) if t is s), Let(
+                    (other,), Apply(made.value.function, (base, *made.value.args[1:])), s.origin))
+        if other is not None:
+            s.value = Apply(value.function, (other, *value.args[1:]), value.kwargs, value.origin)
+
+    def adjoint_like(self, v, now):
+        """An adjoint of the same shape and dtype as a value of the pass; None if there is none."""
+        if v not in self.restore.child.inside or type(v.fact) is not Array:
+            return None
+        return next((now[d] for d in self.held if d.fact.rank == v.fact.rank and d.fact.dtype == v.fact.dtype and all(
+            a.same(b) for a, b in zip(d.fact.dims, v.fact.dims))), None)
+
+
 class Restore:
-    """Adds the stores of one loop to its forward form and builds its backward form."""
+    """Adds the statements that save values to a forward loop, and builds its backward form."""
 
     def __init__(self, sweep, step, child, body, carries, origin):
         self.sweep, self.step, self.child = sweep, step, child
         self.body, self.carries, self.origin = body, carries, origin
         self.read_once()
         self.build, self.counted, self.most = sweep.build, None, None
-        self.home = {}                  # value -> the forward block it is made in
-        self.maker = {}
+        self.home = {}                  # value -> the forward block that it is made in
+        self.maker = {}                 # value -> the statement that makes it
         self.index_blocks(step.body)
         for c in step.carries:
             self.home[c.inner] = step.body
-        # what a pass leaves, where the next pass, or the end, finds it whatever the number of passes
+        # values at the end of a pass, which the next pass, or the statements after the loop, read by their carry
         set_before = [c for c in step.carries if not self.may_be_unset(c)]
         self.left = {c.next: c for c in set_before if isinstance(c.next, Var) and c.next in self.maker}
-        self.undo = self.numbers = Undo(self, set_before)       # what undoing brings back: arrays where chosen
+        self.undo = self.numbers = Undo(self, set_before)       # `chosen` decides if undoing restores arrays, too
         self.writes = self.numbers.with_arrays(set_before)
 
     def may_be_unset(self, carry):
@@ -133,59 +192,10 @@ class Restore:
                 for j in s.joins:
                     self.home[j.var], self.maker[j.var] = block, s
 
-    def ask_adjoints(self):
-        """Where only the shape of a value is asked for, an adjoint that has it is asked: the value is not saved.
-
-        It is asked as it is there, after the writes before: reading an older version would make of a write a copy.
-        """
-        held = [c.inner for c in self.carries if type(c.inner.fact) is Array and c.inner.fact.dims]
-
-        def like(v, now):
-            if v not in self.child.inside or type(v.fact) is not Array:
-                return None
-            return next((now[d] for d in held if d.fact.rank == v.fact.rank and d.fact.dtype == v.fact.dtype and all(
-                a.same(b) for a, b in zip(d.fact.dims, v.fact.dims))), None)
-
-        def ask(s, block, now):
-            value = s.value
-            if not isinstance(value, Apply) or reads(value) != "shape" or not isinstance(v := value.args[0], Var):
-                return
-            made, other = self.maker.get(v), like(v, now)
-            if other is None and isinstance(made, Let) and isinstance(made.value, Apply) and \
-                    reads(made.value) == "part" and isinstance(made.value.args[0], Var):
-                base = like(made.value.args[0], now)
-                if base is not None:
-                    other = v.like()
-                    block.insert(next(k for k, t in enumerate(block) if t is s), Let(
-                        (other,), Apply(made.value.function, (base, *made.value.args[1:])), s.origin))
-            if other is not None:
-                s.value = Apply(value.function, (other, *value.args[1:]), value.kwargs, value.origin)
-
-        def visit(block, now):
-            for s in list(block):
-                if isinstance(s, (For, While)):
-                    within = {d: next((c.inner for c in s.carries if c.init is v), v) for d, v in now.items()}
-                    for inner in blocks(s):
-                        visit(inner, dict(within))
-                    now.update({d: next(c.outer for c in s.carries if c.init is v) for d, v in now.items()
-                                if within[d] is not v})
-                elif isinstance(s, If):
-                    ends = [visit(s.then, dict(now)), visit(s.orelse, dict(now))]
-                    for d in held:
-                        joined = (k.var for k in s.joins if k.then is ends[0][d] and k.orelse is ends[1][d])
-                        now[d] = next(joined, now[d])
-                elif isinstance(s, Let):
-                    ask(s, block, now)
-                    if updates(s.value):
-                        now.update({d: s.targets[0] for d, v in now.items() if v is s.value.args[0]})
-            return now
-
-        visit(self.body, {d: d for d in held})
-
     def read_once(self):
-        """Of values that a pass computes from the same operands, the backward pass reads one, which is saved.
+        """Merges equal computations of a pass: the backward pass reads only the first, so that one value is saved.
 
-        Loops and branches stay the statements that they are: what restores theirs knows them.
+        Values that loops and branches read stay, since those have been reversed already.
         """
         first, same = {}, {}
         inside = {v for s in self.body if not isinstance(s, Let) for v in all_reads(s)}
@@ -200,7 +210,7 @@ class Restore:
                 c.next = substituted(c.next, same)
 
     def needed(self):
-        """Values made inside the forward loop that the backward loop reads."""
+        """The values made inside the forward loop that the backward loop reads."""
         step = self.step
         free = {step.index, *(v for v, _ in step.items)} if isinstance(step, For) else set()
         made = set(all_made(self.body))
@@ -214,7 +224,7 @@ class Restore:
         return [v for v in found if v in self.child.inside and v not in free and v not in made]
 
     def cheap(self, var):
-        """Whether a value can be computed again, and from what."""
+        """Whether recomputing a value costs less than saving it."""
         made = self.maker.get(var)
         if var in self.undo.written:
             return True
@@ -242,44 +252,44 @@ class Restore:
         if is_whole(var.fact) and all(map(is_whole, facts)) and memory_of(value) is FRESH and not is_draw(value):
             return True                 # an index array of numbers: [i, j]
         return kind == "constant" or kind == "elementwise" and not any(
-            v in self.child.inside for v in operands(value))       # the same number in each pass
+            v in self.child.inside for v in operands(value))       # loop-invariant
 
     def found_by_the_next(self, carry, saved):
-        """Whether what a pass leaves is at hand going backward: the next pass has been given it, which saves it anyway.
+        """Whether a value at the end of a pass is available going backward, since the next pass saves it as its carry.
 
-        Compiled code makes it again, in registers.
+        Compiled code recomputes it, in registers.
         """
         return not self.sweep.engine.reader.unroll and carry.inner in saved and type(carry.inner.fact) is Array
 
     def decides(self, value):
-        """Whether a value must be saved: a last bit decides what it is, and may be another when it is made again."""
+        """Whether a value must be saved, since its operands may be rounded differently when they are recomputed."""
         return decides(value) and (self.sweep.engine.reader.unroll or not self.same_to_the_last_bit(operands(value)))
 
     def same_to_the_last_bit(self, values):
-        """Whether NumPy computes these again as they were: entry by entry it does, whatever computes the entries from.
+        """Whether NumPy recomputes these values bit by bit, as it does for elementwise operations.
 
-        A sum or a product depends on how its operand lies in memory.  What is saved may lie in another way than the
-        array that the program had; a new array of one axis lies in one way.
+        A reduction or a matrix product depends on the memory layout of its operand, which may be another for a saved
+        array; new arrays of one axis have only one layout.
         """
-        queue = [(v, False) for v in values]                    # (value, whether its place in memory matters)
+        queue = [(v, False) for v in values]                    # (value, whether its layout matters)
         for v, lies in queue:
             if v not in self.child.inside or type(v.fact) is not Array:
-                continue                                        # from outside of the loop: the same array
+                continue                                        # from outside the loop: the same array
             made = self.maker.get(v)
             value = made.value if isinstance(made, Let) else None
             if lies and (v.fact.rank > 1 or v.fact.rank and not isinstance(value, Apply)):
                 return False
             if not isinstance(value, Apply):
-                continue                                        # brought back as it was
+                continue                                        # restored exactly
             by_entries = getattr(record_of(value.function), "kind", None) == "elementwise" or is_cheap(value)
             inner = not by_entries or lies and memory_of(value) is not FRESH
             queue += [state for o in operands(value) if (state := (o, inner)) not in queue]
         return True
 
     def price(self, v):
-        """What it costs to compute a value again that is not cheap, in source that is read; None if it never is.
+        """The cost of recomputing a value that is not cheap, in printed source; None if it must not be recomputed.
 
-        Two operations cost less than a store, three more.
+        Two operations cost less than saving, three more.
         """
         made = self.maker.get(v)
         if self.sweep.engine.reader.unroll or not isinstance(made, Let) or len(made.targets) > 1 or \
@@ -294,7 +304,7 @@ class Restore:
         return 9 * cost_of(v.fact) // 20
 
     def value_of(self, v):
-        """What a value is made of, going backward."""
+        """The operation that makes a value in the backward pass."""
         if v in self.undo.written:
             return self.undo.written[v]
         value = self.maker[v].value
@@ -311,7 +321,7 @@ class Restore:
             step.value.args[0])
 
     def chosen(self, needed):
-        """-> (what is needed, the values to save): a minimum vertex cut; writes are undone where that saves less."""
+        """(values that the backward pass needs, values to save); undoes writes if that costs less than saving."""
         saved, cost, again = self.least(needed)
         if len(self.writes.links) > len(self.numbers.links):
             undo = self.writes
@@ -320,7 +330,7 @@ class Restore:
             other, least, others = self.with_undo(needed)
             if least < cost:
                 loops = [v for v in other if v in undo.promised]
-                if loops:                       # they read more of this pass from now on
+                if loops:                       # undoing their writes reads more values of this pass
                     for v in loops:
                         undo.fulfil(v)
                     needed = self.needed()
@@ -335,9 +345,9 @@ class Restore:
         return needed, saved
 
     def with_undo(self, needed):
-        """-> (the values to save, what they cost, what is not found in the next pass) where writes are undone.
+        """(values to save, their cost, values that are recomputed though the next pass has them) if writes are undone.
 
-        What a write puts into an array is read there if that saves less.
+        A value that is written into an array is read back from there if that costs less.
         """
         undo, written, found = self.undo, self.undo.written, []
         for undo.written in ({}, written):
@@ -347,7 +357,7 @@ class Restore:
         return saved, cost, again
 
     def read_again(self, needed):
-        """What is needed, and what the values that are cheap are made of."""
+        """The values that are needed, and those that the cheap ones are recomputed from."""
         found = dict.fromkeys(needed)
         queue = list(found)
         for v in queue:
@@ -358,8 +368,7 @@ class Restore:
         return found
 
     def least(self, needed):
-        """-> (the values to save, what they cost, the values that are computed again though the next pass finds them).
-        """
+        """(values to save, their cost, values that are recomputed though the next pass has them)."""
         found = self.least_with(needed, self.left)
         again = {v for v in self.left if not self.cheap(v) and self.price(v) is not None}
         other = self.least_with(needed, {v: c for v, c in self.left.items() if v not in again}) if again else found
@@ -369,7 +378,7 @@ class Restore:
         free = {self.step.index, *(v for v, _ in self.step.items)} if isinstance(self.step, For) else set()
         carried = {c.inner for c in self.step.carries}
         after = {v: c.inner for v, c in left.items()}
-        replaced = {*self.undo.replaced(), *self.undo.promised}     # read by no line yet
+        replaced = {*self.undo.replaced(), *self.undo.promised}     # no statement reads these yet
 
         def from_outside(v):
             return v not in self.child.inside and v not in replaced or v in free
@@ -385,7 +394,7 @@ class Restore:
                 sources[v] = None
             elif self.cheap(v):
                 sources[v] = [o for o in operands(self.value_of(v)) if not from_outside(o)]
-            elif v in after and self.after_is_plain(v):
+            elif v in after:
                 sources[v] = [after[v]]
             elif (price := self.price(v)) is not None:
                 prices[v] = price
@@ -394,8 +403,8 @@ class Restore:
                 sources[v] = None
             queue += sources[v] or []
         for v in [v for v in sources if v in self.undo]:
-            for o in self.undo.asked_by(v):
-                self.part_from(v, o, sources)
+            for o in self.undo.index_operands(v):
+                self.cut_cycle(v, o, sources)
         saved, cost = minimum_cut(relevant, sources, needed, self.cost, prices)
 
         def exact(v):
@@ -403,9 +412,9 @@ class Restore:
         return [v for v in saved if not (isinstance(made := self.maker.get(v), Let) and isinstance(
             made.value, Apply) and decides(made.value) and all(map(exact, operands(made.value))))], cost
 
-    def part_from(self, version, v, sources):
-        """Where a write went, or how far a step, is not asked of what undoing it brings back: the first numbers on the
-        way are saved, the version itself if it is one.
+    def cut_cycle(self, version, v, sources):
+        """Cuts a cycle: the index of a write, or the amount of a step, must not be recomputed from the version that is
+        restored with it.  Saves the first numbers on the way, or `v` itself.
         """
         if v is version:
             sources[v] = None
@@ -414,13 +423,10 @@ class Restore:
         numbers = [o for o in sources[v] if version in made_of(o, sources) and isinstance(o.fact, Array) and
                    not o.fact.dims and self.cost(o) < NEVER]
         for o in numbers:
-            self.part_from(version, o, sources)
+            self.cut_cycle(version, o, sources)
         if version in made_of(v, sources) and sources[version] is not None:
             sources[v] = None
 
-    def after_is_plain(self, v):
-        """The value a pass leaves is what the next pass, or the end, finds."""
-        return True
 
     def cost(self, v):
         fact = v.fact
@@ -429,7 +435,7 @@ class Restore:
         if v in self.undo.free:
             return 0
         if has_ties(self.maker.get(v)):
-            return NEVER                # its entries are looked for among others that may have been computed again
+            return NEVER                # its entries are compared with others that may have been recomputed
         cost = cost_of(fact)
         if isinstance(fact, Array) and fact.kind == "b":
             cost //= 2
@@ -437,13 +443,13 @@ class Restore:
         whole = made.value.args[0] if isinstance(made, Let) and reads(made.value) == "part" else None
         if isinstance(whole, Var) and isinstance(whole.fact, Array) and isinstance(fact, Array):
             lengths = {d.normal().symbol for d in whole.fact.dims}
-            if any(d.normal().symbol not in lengths for d in fact.dims):        # as little as the passes say
+            if any(d.normal().symbol not in lengths for d in fact.dims):        # maybe much shorter
                 cost -= 5
         return cost + (0 if v.kind != TEMPORARY else 1)
 
     def run(self):
         step, build = self.step, self.build
-        self.ask_adjoints()
+        ShapesOfAdjoints(self).visit()
         needed = self.needed()
         along = carried_along(self, needed) if self.least(needed)[0] else []
         if along:
@@ -494,10 +500,10 @@ class Restore:
         self.sweep.engine.ends.update(ends)
         self.sweep.engine.restored.update((c, self) for c in step.carries)
 
-    # stores
+    # saving
 
-    def may_have_none(self, v):
-        """A value that a pass may not find, of the pass before or of no pass yet: a list keeps what there is of it.
+    def needs_list(self, v):
+        """Whether a carry may be unset when a pass begins, so that a list is needed to save it.
 
         Compiled code begins with zeros instead, which no pass reads.
         """
@@ -520,8 +526,8 @@ class Restore:
         return True
 
     def unset_carries(self, v):
-        """By which carries a value may be unset, of this loop and those inside and around, and the loop to set it for;
-        None where it may be unset otherwise.
+        """[(carry by which a value may be unset, the loop before which to set it)], of this loop and those inside and
+        around it; None if it may be unset otherwise.
         """
         found, queue, seen, given = [], [v], set(), {}
         inside = {id(s) for s in walk(self.step.body)}
@@ -547,10 +553,10 @@ class Restore:
         return found
 
     def store(self, v, env, prefix, forward, backward, stacks, index):
-        """Fill a store going forward, read it going backward."""
+        """Saves a value in the forward loop, in an array or on a list, and reads it in the backward loop."""
         hint = f"{v.hint}_saved" if not v.hint.endswith("_saved") else v.hint
         home, (place, source) = self.home[v], self.source_of(v)
-        unset = self.may_have_none(source)
+        unset = self.needs_list(source)
         shape = self.shape(v) if isinstance(self.step, For) and not unset else None
         restored = Var(v.hint, v.fact, v.kind)
         env[v] = restored
@@ -567,7 +573,7 @@ class Restore:
                 new = self.insert(place, source, put_step, inner, new)
             forward.append(Carry(inner, empty, new, outer))
             found = restored
-            if v.fact.weak and dtype.kind in "ifc" and self.sweep.engine.narrow:    # a Python number, as it was
+            if v.fact.weak and dtype.kind in "ifc" and self.sweep.engine.narrow:    # a Python number again
                 found = Var(v.hint, Array(dtype, (), v.fact.length), TEMPORARY)
             else:
                 restored.fact = Array(dtype, v.fact.dims, v.fact.length)
@@ -578,7 +584,7 @@ class Restore:
             fact = Stack(v.fact)
             empty, inner, outer, new = (Var(hint, fact, SAVED) for _ in range(4))
             self.before(Let((empty,), Apply(no_elements, ()), self.origin_forward()))
-            kept = self.kept_apart(source)
+            kept = self.variable_to_save(source)
             step = Let((new,), Apply(push, (inner, kept)), self.origin_forward())
             forward.append(Carry(inner, empty, self.insert(place, source, step, inner, new, home), outer))
             if kept is not source:      # before the push, right after what makes it
@@ -596,9 +602,10 @@ class Restore:
         self.sweep.note(outer)
 
     def filled_in_place(self, v, home, inner, new):
-        """The store of a loop inside is a row of this loop's: that loop, or one inside it, fills the row where it is.
+        """Whether the array of saved values of an inner loop can be a row of this loop's; then makes it one, which the
+        inner loop fills in place.
 
-        v: the store of the loop inside; inner, new: this loop's before and after
+        v: the inner loop's array of saved values; inner, new: this loop's, before and after the inner loop
         """
         loop = self.maker.get(v)
         if v.kind != SAVED or not isinstance(loop, For) or home is not self.step.body:
@@ -610,7 +617,7 @@ class Restore:
             carry = next((c for c in loop.carries if c.outer is filled), None)
             if carry is None or (before is not None and carry.init is not before) or read.count(carry.next) > 1 or \
                     read.count(carry.inner) > 1:
-                return False            # of a derivative that is differentiated: it reads its stores itself
+                return False            # in second derivatives, the loop reads its saved values itself
             chain.append((loop, carry))
             before, filled = carry.inner, carry.next
             step = next((s for s in loop.body if filled in made(s)), None)
@@ -630,8 +637,8 @@ class Restore:
         step.value = Apply(put, (entered, Pack("tuple", (self.step.index, *places)), value))
         return True
 
-    def kept_apart(self, v):
-        """A view is saved as a copy: what it shows may be written later."""
+    def variable_to_save(self, v):
+        """The variable to save: for a view a new one, to hold a copy, since its array may be written later."""
         made = self.maker.get(v)
         if isinstance(made, Let) and isinstance(made.value, Apply) and isinstance(v.fact, Array) and v.fact.dims and \
                 not updates(made.value) and aliased(made.value):
@@ -642,13 +649,13 @@ class Restore:
         return self.origin.made_by(0) if self.origin is not None else None
 
     def before(self, let, loop=None):
-        """A statement just before the forward loop, or one around it."""
+        """Inserts a statement before the forward loop, or before another one."""
         self.sweep.engine.insert_before(loop or self.step, let)
         for t in let.targets:
             self.sweep.note(t)
 
     def passes(self):
-        """The number of passes as a length: a range whose end is before its start has none."""
+        """The number of passes as an operand, not negative (a range may end before its start)."""
         count = self.step.count
         if not self.sweep.engine.naturals.holds(count):
             if self.counted is None:
@@ -658,8 +665,7 @@ class Restore:
         return count
 
     def room(self):
-        """The first axis of a store: the number of passes, or the most there are where a loop around changes their few.
-        """
+        """The rows of an array of saved values: the number of passes, or a bound on it if a loop around changes it."""
         step, engine = self.step, self.sweep.engine
         if isinstance(step.count, Var) and step.count in (self.sweep.inside or ()) and step.index in \
                 engine.regions.loops and engine.length_of(step.count.fact.length) is None:
@@ -680,9 +686,9 @@ class Restore:
         return Length(None, count.value) if isinstance(count, Const) else count.fact.length or unknown("?count")
 
     def shape(self, v):
-        """The operands of a store's shape, known before the loop; None where the shape may change.
+        """The shape of an array of saved values, as operands known before the loop; None if the shape may change.
 
-        None for Python's numbers too that outgrow an array's 64 bits; compiled code has no others.
+        None also for Python integers that may outgrow the 64 bits of an array; compiled code has no such integers.
         """
         if not isinstance(v.fact, Array) or any(isinstance(item.fact, Sequence) for item, _ in self.step.items):
             return None
@@ -693,7 +699,7 @@ class Restore:
         return lengths if lengths is None else [passes, *lengths]
 
     def lengths(self, fact, loop=None):
-        """The operands of an array's lengths, known before the loop, or one around it; None where they may change."""
+        """The lengths of an array, as operands known before the loop, or before another; None if they may change."""
         shape = []
         for d in fact.dims:
             n = d.normal()
@@ -721,19 +727,19 @@ class Restore:
         for c in self.step.carries:
             if isinstance(c.init, Var) and type(c.init.fact) is Array and c.init not in self.sweep.engine.unset:
                 first = c.init.fact.dims[:1]
-                for k, e in enumerate(c.init.fact.dims):        # an array of a list that is empty has one axis
+                for k, e in enumerate(c.init.fact.dims):        # an array made of an empty list has one axis
                     if e.same(d) and not (k and first[0].normal().symbol and first[0].normal().symbol.size is None):
                         return Apply(shape_of, (c.init, Const(k)))
         return None
 
     def count_of(self, d):
-        """The number of passes of a loop inside, known before this one, of which a length is that of a store."""
+        """The number of passes of an inner loop that is this length and is known before this loop; None without one."""
         counts = (s.count for s in walk(self.step.body) if isinstance(s, For) and isinstance(s.count, Var))
         return next((c for c in counts if c not in self.child.inside and c.fact.length is not None and
                      c.fact.length.same(d)), None)
 
     def source_of(self, v):
-        """Where a value is set that exists in one arm only, and what it is there: (block, value)."""
+        """(block, value): where a value is set, inside arms if it exists in one arm only."""
         block, branch = self.home[v], self.maker.get(v)
         while isinstance(branch, If):
             j = next(j for j in branch.joins if j.var is v)
@@ -744,25 +750,22 @@ class Restore:
         return block, v
 
     def nothing(self, v):
-        """What a list of saved values gets in a pass where `v` has no value, which is not read."""
+        """A placeholder to push on a list of saved values in a pass in which `v` is unset."""
         if type(v.fact) is Array:
             return zeros(v.fact, [Const(0) for _ in v.fact.dims])
         return Apply(no_elements, ()) if isinstance(v.fact, (Array, Stack)) else Const(None)
 
     def insert(self, home, v, step, inner, new, until=None):
-        """Put a store's filling after the value it saves; in an arm, join it with the store as it was.
+        """Inserts the statement that saves a value after the one that makes it, and joins up to the loop's body.
 
-        until: a block around, where the store is read in every pass: one that is a list gets an item on each path.
+        until: a block around it in which the list is popped in every pass, so that each path must push an item
         """
-        if v in self.maker and not isinstance(self.maker[v], (For, While, If)) or v in self.maker:
-            place = next(k for k, s in enumerate(home) if s is self.maker[v]) + 1
-        else:
-            place = 0
-        home.insert(place, step)
+        maker = self.maker.get(v)
+        home.insert(0 if maker is None else next(k for k, s in enumerate(home) if s is maker) + 1, step)
         return new if home is self.step.body else self.joined(home, inner, new, step, until)
 
     def joined(self, home, inner, new, step, until):
-        """Hand a store out of the arms it is filled in."""
+        """Adds joins for saved values at the end of the arms in which a value is saved."""
         value, block, filled = new, home, until in (None, home)
         while block is not self.step.body:
             branch, parent = self.parent_of(block)
@@ -792,7 +795,7 @@ class Restore:
         return search(self.step.body)
 
     def through_arms(self, home, back, rest):
-        """The same for a stack that is emptied in the backward arms."""
+        """The same for the backward arms, in which a list is popped."""
         value, block = rest, home
         while block is not self.step.body:
             branch, parent = self.parent_of(block)
@@ -807,7 +810,9 @@ class Restore:
         return value
 
     def backward_while(self, body, carries, stacks):
-        """Runs while something is saved; a loop that saves nothing, or has an index, counts its passes."""
+        """The backward form of a while loop: runs until a list of saved values is empty; if there is none, or an index
+        counts the passes, a for loop.
+        """
         held, taken_back = self.index_taken_back(body, carries)
         if stacks and (held is None or not all(map(is_steady, carries))):
             lead = stacks[0].inner
@@ -823,7 +828,7 @@ class Restore:
         return For(taken_back.targets[0], count, (), carries, body, self.origin, True)
 
     def index_taken_back(self, body, carries):
-        """What counts the passes from 0 and is only asked for the pass at hand: (backward carry, its statement)."""
+        """(backward carry, its statement) of a variable that counts the passes from 0 and can be the loop's index."""
         for c in self.step.carries:
             counted = self.undo.links.get(c.inner)
             held = next((b for b in carries if b.init is c.outer), None) if isinstance(counted, Counted) else None

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""vmap: every value that differs between the examples gets an axis in front, every operation its whole-batch form.
+"""vmap: values that differ between examples get a batch axis in front, operations on them their whole-batch form.
 
-What is the same for all examples is computed once.  A call without a whole-batch form, and control flow that differs
-between examples, become a loop over them (examples.py), so that each runs its own branch and its own number of passes.
+Values that are the same for all examples are computed once.  Calls without a whole-batch form, and control flow that
+differs between examples, become a loop over the examples (examples.py).
 
 >>> from gradscribe.ast_transform.examples import batched, show
 >>> print(show(batched("def f(W, x): return np.tanh(W @ x)", np.ones((2, 3)), np.ones((5, 3)), axes=(None, 0))))
@@ -83,13 +83,13 @@ from gradscribe.ast_transform.reader.operands import settle
 from gradscribe.ast_transform.reader.rule_inlining import read_part
 from gradscribe.ast_transform.source.diagnose import LanguageError, TransformError
 
-ARRAYS = {                              # functions of Python's numbers, and those of arrays that do the same
+ARRAYS = {                              # functions of Python numbers -> the equivalent functions of arrays
     operator.not_: np.logical_not, both: np.logical_and, either: np.logical_or,
     builtins.max: np.maximum, builtins.min: np.minimum,
     math.isnan: np.isnan, math.isinf: np.isinf, math.isfinite: np.isfinite,
 }
-OF_NUMBERS = {math.hypot: np.hypot}      # Python's functions that share no record with NumPy's
-SHORT = 16                              # entries of an array that is held in registers
+OF_NUMBERS = {math.hypot: np.hypot}      # functions of math that share no record with NumPy's
+SHORT = 16                              # entries at most of an array that compiled code holds in registers
 CASTS = {float: float, int: int, complex: complex, bool: bool, operator.truth: bool}
 
 
@@ -100,9 +100,10 @@ class Batch(Examples, Operations, Over, OwnRules, Control):
         self.new, self.scope = {}, []
 
     def run(self, function, mapped, length, outputs):
-        """`mapped`: the parameters' values that differ, with their masks; `length`: how many examples there are.
+        """The function over a batch.
 
-        `outputs(result, place)` puts the batch where it is wanted: `place(leaf, axis)`.
+        mapped: {variable of a parameter that differs: its mask} (varies.py); length: the number of examples;
+        outputs(result, place): gives the batched result, by place(leaf, axis) for each leaf
         """
         try:
             return self.attempt(function, mapped, length, outputs)
@@ -115,7 +116,7 @@ class Batch(Examples, Operations, Over, OwnRules, Control):
         self.forms = {}                 # (callee, which arguments differ) -> its form for a batch, or None
         body = without_calls(copied(function.body, env), plain=self.strategy == "loop")
         self.length, self.count, again = length, None, any(map(is_call, walk(body)))
-        while again:                    # a callee read in place may call others
+        while again:                    # a callee that is inlined may call others
             self.varies = Varies(body, mapped, self.axis, self.masks_by_own_rule)
             body, again = self.with_batches(body)
         body = self.rules_over(body)
@@ -151,7 +152,7 @@ class Batch(Examples, Operations, Over, OwnRules, Control):
         return Function(self.label, params, out, whole, function.about, dict(function.notes))
 
     def with_batches(self, body):
-        """(the body with callees in place of their calls where these have no form for a batch, if there are any)"""
+        """The body with callees inlined that have no batched form."""
         def instead(step, callee):
             differing = () if isinstance(callee, CustomFunction) else self.differing(step)
             return inlined(step) if differing and self.batch_of(callee, differing) is None else None
@@ -161,7 +162,7 @@ class Batch(Examples, Operations, Over, OwnRules, Control):
         return tuple(k for k, a in enumerate(step.value.args) if differs(self.varies.of(a)))
 
     def batch_of(self, callee, differing):
-        """A callee's form for a batch of some of its arguments, or None: it is read in place."""
+        """The batched form of a callee, for arguments that differ by number; None if it is to be inlined."""
         key = callee, differing
         if key not in self.forms:
             self.forms[key] = None
@@ -179,7 +180,7 @@ class Batch(Examples, Operations, Over, OwnRules, Control):
         try:
             made = inner.attempt(callee, {callee.params[k].value: True for k in differing}, self.length, outputs)
         except (ByExample, TransformError):
-            return None                 # in place of the call, some of it may be done for the whole batch
+            return None                 # inlined, parts of it may have a whole-batch form
         finally:
             self.build.block, self.build.origin = block, origin
         results = made.result.items if several else (made.result,)
@@ -189,7 +190,7 @@ class Batch(Examples, Operations, Over, OwnRules, Control):
         return made
 
     def call(self, step):
-        """The call of a function of the user's, of its form for a batch."""
+        """Calls the batched form of a user's function."""
         differing = self.differing(step)
         given = [self.whole(a, True) if k in differing else self.op(a) for k, a in enumerate(step.value.args)]
         made, facts = self.batch_of(step.value.function, differing), [self.fact(t.fact, True) for t in step.targets]
@@ -199,8 +200,8 @@ class Batch(Examples, Operations, Over, OwnRules, Control):
             value.kind = target.kind
 
     def rules_over(self, body):
-        """A function that brings its own derivative is called for each example, unless it looks at the others: then it
-        is read in place of the call, and its derivative is one of an example, not of the batch.
+        """The body with functions inlined that have a custom derivative and communicate between examples: their rule
+        is for one example, not for the batch.  Others with a custom derivative are called for each example.
         """
         out = []
         for step in body:
@@ -235,7 +236,7 @@ class Batch(Examples, Operations, Over, OwnRules, Control):
         raise AssertionError("nothing differs")
 
     def placed(self, leaf, axis):
-        """(whether it differs, an operand) for a result, with the examples along an axis; None: not at all."""
+        """(whether a result differs, its operand with the batch along an axis); axis None: the operand as it is."""
         mask = self.varies.of(leaf)
         fact = fact_of(leaf)
         if not isinstance(fact, (Array, Sequence)) or axis is None:
@@ -250,7 +251,7 @@ class Batch(Examples, Operations, Over, OwnRules, Control):
     # values
 
     def fact(self, fact, mask):
-        """The fact of a value with the batch in front."""
+        """The fact of a value with the batch axis in front."""
         if not differs(mask):
             return fact
         if isinstance(fact, Sequence):
@@ -265,13 +266,13 @@ class Batch(Examples, Operations, Over, OwnRules, Control):
         return substituted(node, self.new)
 
     def like(self, var):
-        """The batched value of a name, still to be made."""
+        """A new variable for the batched value of another."""
         new = Var(var.hint, self.fact(var.fact, self.varies.of(var)), var.kind, var.again)
         self.new[var] = new
         return new
 
     def define(self, var, value):
-        """The value takes the name and, where the examples' own rules gave another, the dtype."""
+        """Makes a value the batched form of a variable: gives it the name, and the dtype of one example."""
         want = self.fact(var.fact, self.varies.of(var))
         if isinstance(want, Array) and isinstance(value, (Var, Const)):
             if fact_of(value).rank != want.rank:
@@ -286,7 +287,7 @@ class Batch(Examples, Operations, Over, OwnRules, Control):
             self.scope.append(value)
 
     def whole(self, node, mask, fact=None):
-        """An operand in which all that the mask says has the batch in front."""
+        """An operand whose parts have the batch axis wherever the mask says so."""
         if isinstance(node, Pack):
             masks = mask if isinstance(mask, tuple) else [mask] * len(node.items)
             return Pack(node.kind, tuple(map(self.whole, node.items, masks)), node.keys, node.cls)
@@ -313,12 +314,12 @@ class Batch(Examples, Operations, Over, OwnRules, Control):
         if not isinstance(held_fact, Array) or isinstance(held_fact, Listed):
             made = self.build.made.get(given)
             if isinstance(made, Apply) and made.function is no_elements:
-                return given            # an empty list is one of batches too
+                return given            # an empty list needs no batch axis
             raise ByExample("a list is the same for all examples in one place and differs in another")
         return self.repeated(given, held_fact)
 
     def repeated(self, value, fact):
-        """One value for all examples, with an axis for them."""
+        """A value that is the same for all examples, repeated along a batch axis."""
         dims = [self.build.length(value, k) for k in range(fact_of(value).rank)] if isinstance(value, Var) else []
         shape = Pack("tuple", (self.count, *dims)) if dims else self.count
         dtype = np.dtype(fact.dtype)
@@ -330,7 +331,7 @@ class Batch(Examples, Operations, Over, OwnRules, Control):
                 isinstance(made, Apply) and made.function in (np.zeros, np.zeros_like):
             words = {} if dtype == np.float64 else {"dtype": Const(dtype)}
             return self.build.apply(np.zeros, shape, hint=hint, fact=want, **words)
-        if is_application(made, np.empty) and made.args:     # nothing is in it yet
+        if is_application(made, np.empty) and made.args:     # no contents to copy
             lengths = made.args[0].items if isinstance(made.args[0], Pack) else (made.args[0],)
             shape = Pack("tuple", (self.count, *map(self.op, lengths)))
             words = {} if dtype == np.float64 else {"dtype": Const(dtype)}
@@ -342,7 +343,7 @@ class Batch(Examples, Operations, Over, OwnRules, Control):
     # statements
 
     def block(self, body):
-        """A block; statements that need a loop over the examples share one."""
+        """Batches a block; statements that need a loop over the examples share one."""
         mark, k = len(self.scope), 0
         alone = [self.alone(step) for step in body]
         lists = self.used_up(body, alone)
@@ -354,7 +355,7 @@ class Batch(Examples, Operations, Over, OwnRules, Control):
             end = next((n for n in range(k, len(body)) if self.is_over(body[n])), len(body))
             last = max((n for n in range(k, end) if alone[n] is not None), default=None)
             if last is None:
-                what = "a function with a batch rule of its own" if any(
+                what = "a function with a custom batching rule" if any(
                     isinstance(s, Let) and brings_batch(s.value) for s in walk([body[k]])) else \
                     f"a function over the axis {self.axis!r}"
                 raise LanguageError(f"{what} in control flow that differs between the examples: {alone[k]}",
@@ -371,8 +372,8 @@ class Batch(Examples, Operations, Over, OwnRules, Control):
         return mark
 
     def used_up(self, body, alone):
-        """The statements that make a list, the same for all examples, which a loop over the examples pops from or adds
-        to: each example needs one of its own, so they belong in that loop, and are marked in `alone`.
+        """The statements that make a list which is the same for all examples, but which a loop over them changes.  Each
+        example needs a copy of it, so these statements belong in that loop, and are marked in `alone`.
         """
         maker = {v: k for k, s in enumerate(body) for v in all_made([s])}
         lists: set = set()
@@ -393,7 +394,7 @@ class Batch(Examples, Operations, Over, OwnRules, Control):
                 lists.add(body[k])
 
     def batched(self, step):
-        """Whether a statement makes or tells something that differs."""
+        """Whether a statement reads or makes values that differ, or draws."""
         return any(differs(self.varies.of(v)) for v in (*all_reads(step), *all_made([step]))) or draws([step])
 
     def step(self, step):
@@ -404,7 +405,7 @@ class Batch(Examples, Operations, Over, OwnRules, Control):
 
     def step_Effect(self, step):
         if any(differs(self.varies.of(v)) for v in operands(step.value)):
-            raise ByExample("what is told differs between the examples")
+            raise ByExample("an effect differs between the examples")
         value = substituted(step.value, self.new)
         self.build.block.append(step if value is step.value else Effect(value, step.origin, step.note))
 
@@ -441,7 +442,7 @@ class Batch(Examples, Operations, Over, OwnRules, Control):
             self.by_rule(step, value)
 
     def of_arrays(self, value):
-        """A call in which lists that differ are arrays: the batch is in front of these, behind the length of those."""
+        """A call in which arrays replace lists that differ: the batch axis is first in arrays, second in lists."""
         env = {}
         for v in operands(value):
             if isinstance(v.fact, Listed) and differs(self.varies.of(v)) and v not in env:
@@ -457,7 +458,7 @@ class Batch(Examples, Operations, Over, OwnRules, Control):
         value = self.of_arrays(value)
         if isinstance(function, CustomFunction):
             raise ByExample(f"{function.label} is called for each" if function.rule.mode == "each" else
-                            f"{function.label} brings its own derivative")
+                            f"{function.label} has a custom derivative")
         rule = rule_of(function)
         if function in CASTS and len(value.args) == 1:
             self.define(first, self.build.cast(self.op(value.args[0]), np.dtype(CASTS[function]), first.hint))
@@ -468,36 +469,7 @@ class Batch(Examples, Operations, Over, OwnRules, Control):
             return
         if part is None:
             raise ByExample(f"{spelled(function)} has no form for a whole batch")
-        bound = dict(rule.signature.bind(*value.args, **dict(value.kwargs)).arguments)
-        if astray(bound, lambda v: differs(self.varies.of(v))):
-            raise ByExample(f"a list inside a list differs in {spelled(function)}")
-        if any(isinstance(node, Pack) and rule.takes(n) != SEQUENCE and n != "shape" and differs(self.varies.of(node))
-               for n, node in bound.items()):
-            raise ByExample(f"a list of places or counts differs in {spelled(function)}")
-        names = [n for n, node in bound.items() if any(differs(self.varies.of(v)) for v in atoms(node))]
-        given = {n: tuple(self.in_double(function, self.op(v)) for v in node) if isinstance(node, tuple) else
-                 self.in_double(function, self.part_of(node)) for n, node in bound.items()}
-        given["first"] = next(iter(given.values()))
-        if "shape" in bound and "shape" in wanted_of(part):
-            given["shape"] = self.lengths(bound["shape"], value, first)
-        wanted = wanted_of(part)
-        first_name = next(iter(bound))
-        for n in bound:
-            if n not in wanted and not (n == first_name and "first" in wanted):
-                raise ByExample(f"{spelled(function)} with {n}= has no form for a whole batch")
-        if "rank" in wanted:
-            given["rank"] = Const(first.fact.rank)
-        for n in rule.signature.parameters:
-            if n not in given and n in wanted and wanted[n].default is inspect.Parameter.empty and \
-                    rule.signature.parameters[n].default is not inspect.Parameter.empty:
-                given[n] = Const(rule.signature.parameters[n].default)
-        if "count" in wanted:
-            given["count"] = self.count
-        if "units" in wanted:
-            given["units"] = tuple(Const(k) for k, d in enumerate(fact_of(value.args[0]).dims) if d.is_unit)
-        given["flags"] = tuple(Const(differs(self.varies.of(v))) for node in bound.values() if isinstance(node, tuple)
-                               for v in node)
-        given["batched"] = tuple(map(Const, names))
+        given = self.given_to(part, rule, value, first)
         try:
             made = settle(self.reader, read_part(self.reader, rule, "batch", given))
         except TransformError as error:                 # what the part cannot do, a loop can
@@ -510,8 +482,45 @@ class Batch(Examples, Operations, Over, OwnRules, Control):
         else:
             self.define(first, made)
 
+    def given_to(self, part, rule, value, first):
+        """The arguments for a record's part `batch`, by name; first: the result of the call."""
+        function, wanted = value.function, wanted_of(part)
+        bound = dict(rule.signature.bind(*value.args, **dict(value.kwargs)).arguments)
+        self.check_lists(function, rule, bound)
+        names = [n for n, node in bound.items() if any(differs(self.varies.of(v)) for v in atoms(node))]
+        given = {n: tuple(self.in_double(function, self.op(v)) for v in node) if isinstance(node, tuple) else
+                 self.in_double(function, self.part_of(node)) for n, node in bound.items()}
+        given["first"] = next(iter(given.values()))
+        if "shape" in bound and "shape" in wanted:
+            given["shape"] = self.lengths(bound["shape"], value, first)
+        first_name = next(iter(bound))
+        for n in bound:
+            if n not in wanted and not (n == first_name and "first" in wanted):
+                raise ByExample(f"{spelled(function)} with {n}= has no form for a whole batch")
+        if "rank" in wanted:
+            given["rank"] = Const(first.fact.rank)
+        empty = inspect.Parameter.empty
+        given.update((n, Const(p.default)) for n, p in rule.signature.parameters.items() if n not in given and
+                     n in wanted and wanted[n].default is empty and p.default is not empty)
+        if "count" in wanted:
+            given["count"] = self.count
+        if "units" in wanted:
+            given["units"] = tuple(Const(k) for k, d in enumerate(fact_of(value.args[0]).dims) if d.is_unit)
+        given["flags"] = tuple(Const(differs(self.varies.of(v))) for node in bound.values() if isinstance(node, tuple)
+                               for v in node)
+        given["batched"] = tuple(map(Const, names))
+        return given
+
+    def check_lists(self, function, rule, bound):
+        """Raises ByExample where a list that differs between the examples is an argument that no array replaces."""
+        if astray(bound, lambda v: differs(self.varies.of(v))):
+            raise ByExample(f"a list inside a list differs in {spelled(function)}")
+        if any(isinstance(node, Pack) and rule.takes(n) != SEQUENCE and n != "shape" and differs(self.varies.of(node))
+               for n, node in bound.items()):
+            raise ByExample(f"a list of places or counts differs in {spelled(function)}")
+
     def lengths(self, shape, value, target):
-        """A shape as a tuple of lengths; the one left open is written out, since a batch may be empty."""
+        """A shape as a tuple of lengths; computes a length of -1, which NumPy cannot if the batch is empty."""
         items = list(shape.items) if isinstance(shape, Pack) else [shape]
         if isinstance(shape, Const):
             items = [Const(n) for n in (shape.value if isinstance(shape.value, tuple) else (shape.value,))]
@@ -533,7 +542,7 @@ class Batch(Examples, Operations, Over, OwnRules, Control):
         return tuple(items)
 
     def part_of(self, node):
-        """An operand for a rule's part; all parts of a list have the batch in front, or none."""
+        """An operand for a rule's part; either all parts of a list have the batch axis, or none."""
         if isinstance(node, (Pack, tuple)):
             mask = False
             for v in atoms(node):
@@ -542,9 +551,9 @@ class Batch(Examples, Operations, Over, OwnRules, Control):
         return self.op(node)
 
     def entries(self, function, rule, value, fact):
-        """A function of each entry: operands of lower rank get the axes they lack, after the batch.
+        """An elementwise call: operands of lower rank get the axes that they lack after the batch axis.
 
-        Python counts its truth values, True + True is 2: arrays of them would stay truth values, and are ints here.
+        Python bools are converted to ints, since True + True is 2 in Python, but True for arrays.
         """
         rank, numbers = fact.rank, [f for f in map(fact_of, value.args) if isinstance(f, Array)]
         function, called = ARRAYS.get(function, function), function
@@ -560,10 +569,10 @@ class Batch(Examples, Operations, Over, OwnRules, Control):
         return self.build.call(function, tuple(args), words)
 
     def as_met(self, function, rule, given, args):
-        """Python's numbers that differ, in the dtype in which each is taken beside float32: an array of them is of
-        doubles, and a comparison with it is another.
+        """The operands, with Python numbers that differ cast to the dtype that NumPy gives them beside the others: the
+        batch of such a number is an array of doubles, which would widen float32.
 
-        Source: NEP 50, promotion of Python's numbers.
+        Source: NEP 50, promotion of Python numbers.
         """
         facts = [fact_of(a) for a in given]
         if of_floats(function) or not all(isinstance(f, Array) for f in facts) or not any(f.weak for f in facts) or all(
@@ -578,7 +587,7 @@ class Batch(Examples, Operations, Over, OwnRules, Control):
             self.varies.of(g)) else a for a, f, t, g in zip(args, facts, taken, given)]
 
     def in_double(self, function, node):
-        """What a function of Python's floats computes with: they are doubles."""
+        """An operand as a function of `math` takes it: as doubles."""
         fact = fact_of(node) if isinstance(node, Var) else None
         if not of_floats(function) or not isinstance(fact, Array) or fact.kind != "f" or fact.weak or \
                 fact.dtype == np.float64:
@@ -601,16 +610,16 @@ class Batch(Examples, Operations, Over, OwnRules, Control):
 
 
 def calls_over(function, axis):
-    """Whether a callee has an operation over the axis of that name, or calls one that has."""
+    """Whether a callee has an operation over the axis of that name, or calls a function that has."""
     values = [s.value for s in walk(function.body) if isinstance(s, Let)]
     return any(is_over(v, axis) or isinstance(v, Apply) and isinstance(v.function, Function) and
                calls_over(v.function, axis) for v in values)
 
 
 def few_numbers(body):
-    """Whether an example is a row of statements on short vectors: compiled, they are numbers in registers.
+    """Whether an example is straight-line code on short vectors, which compiled code keeps in registers.
 
-    Not where all are numbers, which whole-batch code takes eight at a time.
+    Not if all values are numbers: whole-batch code vectorises these.
     """
     facts = [v.fact for step in body for v in made(step)]
     if not all(isinstance(step, Let) for step in body) or not all(isinstance(f, Array) for f in facts):

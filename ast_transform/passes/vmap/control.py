@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Control flow that is the same for all examples."""
+"""vmap of control flow that is the same for all examples: the statements stay, their blocks are batched."""
 
 import numpy as np
 
@@ -39,7 +39,7 @@ class Control:
         self.scope += [j.var for j, old in zip(joins, step.joins) if old.var not in self.unset]
 
     def carried(self, step, body):
-        """The carries, entered, and what makes their next values: `body` is run inside."""
+        """(batched carries of a loop, block of its passes, result of `body`, a function that batches a pass)."""
         entered = []
         for c in step.carries:
             mask = self.varies.of(c.inner)
@@ -76,7 +76,7 @@ class Control:
                                     step.reverse, step.policy))
 
     def walked(self, var, source):
-        """What a loop walks over, the batch not in front."""
+        """(variable, operand) of an item of a loop; the batch axis of the operand is not first."""
         mask = self.varies.of(var)
         if not differs(mask):
             return var, self.op(source)

@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The loop over the examples: what has no whole-batch form, and control flow that differs between them."""
+"""The loop over the examples, for statements without a whole-batch form and control flow that differs between them."""
 import inspect
 import keyword
 import math
 import operator
 import textwrap
 import types
+from collections import Counter
 from typing import Any
 
 import numpy as np
@@ -44,9 +45,9 @@ ONE_BY_ONE = "one example at a time: "
 
 class Examples:
     def alone(self, step):
-        """Why a statement needs a loop over the examples, or None."""
+        """The reason why a statement needs a loop over the examples; None if it does not."""
         if isinstance(step, Effect):
-            return "what it tells differs" if any(differs(self.varies.of(v)) for v in all_reads(step)) else None
+            return "its effect differs" if any(differs(self.varies.of(v)) for v in all_reads(step)) else None
         if self.strategy == "loop" and self.batched(step) and not self.is_over(step):
             return self.reason
         if isinstance(step, Let):
@@ -58,7 +59,7 @@ class Examples:
         if isinstance(step, For) and differs(self.varies.of(step.count)):
             return "each makes its own number of passes"
         if self.is_over(step):
-            return None                 # its blocks are looked at one by one
+            return None                 # its blocks are checked one by one
         for block in blocks(step):
             for inner in block:
                 reason = self.alone(inner)
@@ -67,7 +68,7 @@ class Examples:
         return None
 
     def whole_loop(self, function, body, result):
-        """Where all that differs belongs in one loop, a loop of calls of the function; False where it does not."""
+        """If all that differs belongs in one loop, makes a loop of calls of the function; returns whether it has."""
         if any(map(self.is_over, body)):
             return False
         reasons = [self.alone(step) for step in body]
@@ -83,10 +84,10 @@ class Examples:
             return False
         own = {*all_made(body), *(p.value for p in function.params)}
         if not own.issuperset(v for s in body for v in all_reads(s)):
-            return False                # of a function inside another, which reads what is that one's
+            return False                # a closure, which reads variables of the outer function
         label = function.label
         label = label if label.isidentifier() and not keyword.iskeyword(label) else "function"
-        own = getattr(function.about, "__name__", "") == label      # not what is derived from it
+        own = getattr(function.about, "__name__", "") == label      # not a derivative of it
         text = own_text(function.about) if own and not self.reader.memory.writes_arguments else None
         callee = Function(label, list(function.params), body, result, function.about,
                           {"fresh": True, "nests": True, "text": text})
@@ -102,28 +103,12 @@ class Examples:
         return True
 
     def by_example(self, group, reason):
-        """The statements in a loop over the examples; what they make is collected."""
+        """Puts statements into a loop over the examples, which collects their results in arrays."""
         if self.strategy == "rewrite":
             raise LanguageError(f"strategy='rewrite': no whole-batch form is known: {reason}", group[0].origin,
                                 "Leave strategy out: a loop over the examples runs it.")
-        inside = set(all_made(group))
-        read, counts = {}, {}
-        for step in group:
-            for v in all_reads(step):
-                read[v] = None
-                counts[v] = counts.get(v, 0) + 1
-        inputs = [v for v in read if v not in inside]
-        results = [v for s in group for v in made(s)
-                   if self.reads.get(v, 0) > counts.get(v, 0) and isinstance(v.fact, Array) is not False]
-        lost = [v for s in group for v in made(s) if self.reads.get(v, 0) > counts.get(v, 0) and v not in results]
-        if lost or any(isinstance(v.fact, Listed) for v in results):
-            if self.strategy == "auto":
-                raise ByExample("what is no array differs between the examples")
-            raise LanguageError("what is no array differs between the examples", group[0].origin,
-                                "Return arrays.")
-        unset = next((v for v in results if v in self.unset), None)
-        if unset is not None and self.strategy == "auto":       # one example may lack it, and not read it either
-            raise ByExample(f"{unset.hint} may have no value")
+        counts, inside = Counter(v for step in group for v in all_reads(step)), set(all_made(group))
+        results = self.results_of(group, counts)
         outer, origin = self.build.block, self.build.origin
         self.build.origin = group[0].origin
         index = Var("b", Array(int), USER)
@@ -131,23 +116,11 @@ class Examples:
         results = [v for v in results if v not in same]
         starts = [self.collector(v) for v in results]
         self.build.block, env = [], {}
-        for v in inputs:
-            if differs(self.varies.of(v)):
-                env[v] = self.example(v, self.op(v), self.varies.of(v), index)
-            elif is_no_list(self.build.made.get(v)):        # what is kept of an example is its own
-                env[v] = self.build.let(v.hint, Apply(no_elements, ()), v.fact, v.kind)
-            else:
-                env[v] = self.op(v)
+        for v in counts:
+            if v not in inside:
+                env[v] = self.input_of(v, index)
         self.build.block += copied(group, env)
-        carries = []
-        for v, (start, inner, listed) in zip(results, starts):
-            value, held = env[v], inner
-            if listed and self.reader.unroll:
-                held = self.made_first(v, value, inner, index)
-            after = self.build.let(v.hint, Apply(push, (inner, value)) if listed and not self.reader.unroll else
-                                   Apply(put, (held, index, value)), inner.fact, v.kind)
-            end = Var(v.hint, inner.fact, v.kind)
-            carries.append(Carry(inner, start, after, end))
+        carries = [self.collected(v, env[v], start, index) for v, start in zip(results, starts)]
         for v in same:
             carries.append(Carry(v.like(), UNDEFINED, env[v], v.like()))
             self.new[v] = carries[-1].outer
@@ -162,8 +135,37 @@ class Examples:
             self.scope.append(out)
         self.build.origin = origin
 
+    def results_of(self, group, counts):
+        """The values that statements make and others read; counts: how often the statements read each themselves."""
+        results = [v for s in group for v in made(s) if self.reads.get(v, 0) > counts[v]]
+        if not all(isinstance(v.fact, Array) and not isinstance(v.fact, Listed) for v in results):
+            if self.strategy == "auto":
+                raise ByExample("a value that is no array differs between the examples")
+            raise LanguageError("a value that is no array differs between the examples", group[0].origin,
+                                "Return arrays.")
+        unset = next((v for v in results if v in self.unset), None)
+        if unset is not None and self.strategy == "auto":       # unset in some examples, which then do not read it
+            raise ByExample(f"{unset.hint} may have no value")
+        return results
+
+    def input_of(self, v, index):
+        """The operand of one example for a value that the loop reads."""
+        if differs(self.varies.of(v)):
+            return self.example(v, self.op(v), self.varies.of(v), index)
+        if is_no_list(self.build.made.get(v)):          # each example fills its own list
+            return self.build.let(v.hint, Apply(no_elements, ()), v.fact, v.kind)
+        return self.op(v)
+
+    def collected(self, v, value, start, index):
+        """The carry that collects a value of each example; start: see `collector`."""
+        init, inner, listed = start
+        held = self.made_first(v, value, inner, index) if listed and self.reader.unroll else inner
+        after = self.build.let(v.hint, Apply(push, (inner, value)) if listed and not self.reader.unroll else
+                               Apply(put, (held, index, value)), inner.fact, v.kind)
+        return Carry(inner, init, after, Var(v.hint, inner.fact, v.kind))
+
     def example(self, var, value, mask, index):
-        """What one example has of a batched value."""
+        """The part of a batched value that belongs to one example."""
         if isinstance(var.fact, Sequence):
             items = []
             for key, element, m in zip(keys_of(var.fact), var.fact.elements, mask):
@@ -175,7 +177,7 @@ class Examples:
             if self.strategy == "auto":
                 raise ByExample("a list differs between the examples")
             raise LanguageError("a list differs between the examples", self.build.origin, "Use an array.")
-        if var.fact.weak and var.fact.kind in "ifc":            # one of Python's numbers, as it is of one example
+        if var.fact.weak and var.fact.kind in "ifc":            # a Python number, as in one example
             number = self.build.let(var.hint, Apply(operator.getitem, (value, index)), Array(np.dtype(var.fact.dtype)))
             return self.build.let(var.hint, Apply(var.fact.dtype, (number,)), var.fact)
         if var.fact.rank == 0:
@@ -184,7 +186,7 @@ class Examples:
         return self.build.item(value, index, var.hint)
 
     def collector(self, var):
-        """(what it is at first, what a pass sees, whether it is a list) for what every example makes."""
+        """(init, variable inside, whether it is a list) of the carry that collects a value of all examples."""
         dtype, sizes = np.dtype(var.fact.dtype), []
         for d in var.fact.dims:
             sizes.append(self.length_of(d))
@@ -204,7 +206,7 @@ class Examples:
                 Var(var.hint, fact, var.kind), False)
 
     def made_first(self, var, value, inner, index):
-        """The array for all examples, made when the first has told its shape."""
+        """The array for all examples, which the first pass allocates, when it knows the shape."""
         outer, self.build.block = self.build.block, []
         shape = Pack("tuple", (self.count, *(self.build.length(value, k) for k in range(var.fact.rank))))
         made = self.build.apply(np.empty, shape, dtype=Const(np.dtype(var.fact.dtype)), fact=inner.fact)
@@ -215,7 +217,7 @@ class Examples:
         return held
 
     def length_of(self, length):
-        """A length as an operand, from the arrays in scope; None where none has it."""
+        """A length as an operand, from the arrays in scope; None if none has it."""
         n = length.normal()
         if n.symbol is None:
             return Const(n.offset)
@@ -232,13 +234,13 @@ def is_no_list(value: Any) -> bool:
 
 
 def small(step):
-    """A number made from numbers, which each example may make for itself."""
+    """Whether a statement computes a number from numbers, so that each example may as well repeat it."""
     return isinstance(step, Let) and all(isinstance(v.fact, Array) and not v.fact.dims
                                          for v in (*step.targets, *all_reads(step)))
 
 
 def own_text(function):
-    """The text of a plain function that needs nothing but NumPy; None for another."""
+    """The source of a plain function that needs only NumPy and math; None for other functions."""
     if not isinstance(function, types.FunctionType) or function.__closure__ or function.__name__ == "<lambda>":
         return None
     names, queue = set(), [function.__code__]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Operations of the normal form over a batch: lengths, places, writes, lists."""
+"""Whole-batch forms of the operations of the normal form: lengths, indexing, writes, lists."""
 import operator
 
 import numpy as np
@@ -69,7 +69,7 @@ class Operations:
         self.define(first, self.build.item(*self.place(x, index)))
 
     def place(self, x, index):
-        """x and the index that takes the same entries of every example."""
+        """(batched x, index that takes from each example the entries that `index` takes from x)."""
         parts = list(index.items) if isinstance(index, Pack) and index.kind == "tuple" else \
             list(index.value) if isinstance(index, Const) and isinstance(index.value, tuple) else [index]
         parts = [p if isinstance(p, (Var, Const, Pack, Slice)) else Const(p) for p in parts]
@@ -130,7 +130,7 @@ class Operations:
                                          self.fact(first.fact, True), first.kind)
 
     def as_an_array(self, v):
-        """A list of the elements of all examples as an array, in which the examples come first."""
+        """A batched list as an array, in which the batch axis is first."""
         if not isinstance(v, Var) or not isinstance(v.fact, Listed):
             return v
         array = Var(v.hint, Array(np.dtype(v.fact.dtype), v.fact.dims), v.kind)
@@ -179,10 +179,10 @@ class Operations:
     def op_as_array(self, step, value):
         items = value.args[0]
         x = self.build.let("t", self.op(value), Array(np.dtype(items.fact.dtype), self.fact(items.fact, True).dims))
-        if not isinstance(items.fact, Listed):          # np.array(list(x)): the batch is in front already
+        if not isinstance(items.fact, Listed):          # np.array(list(x)): the batch axis is first already
             self.define(step.targets[0], x)
             return
-        if items.fact.rank == 1:        # of no elements NumPy makes an array without the batch
+        if items.fact.rank == 1:        # NumPy makes an array without the batch axis from an empty list
             shape = Pack("tuple", (self.build.length(self.op(items), 0), self.count))
             x = self.build.apply(np.reshape, x, shape)
         self.define(step.targets[0], self.build.apply(np.moveaxis, x, Const(0), Const(1)))
@@ -196,14 +196,14 @@ class Operations:
 
 
 def advanced(part):
-    """An index that numbers or arrays of numbers give."""
+    """Whether a part of an index is an integer or an array."""
     if isinstance(part, Const):
         return type(part.value) is int or isinstance(part.value, np.ndarray)
     return isinstance(part, Var)
 
 
 def apart(parts):
-    """Arrays with a slice between: NumPy puts their axes in front."""
+    """Whether an index has arrays on both sides of a slice, so that NumPy puts their axes in front."""
     places = [k for k, p in enumerate(parts) if advanced(p)]
     arrays = any(isinstance(parts[k], Var) and parts[k].fact.rank or isinstance(parts[k], Const) and
                  isinstance(parts[k].value, np.ndarray) for k in places)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Functions over the examples' own axis: what one of them asks of all is an operation along the batch."""
+"""Collectives over the batch axis by its name (psum, all_gather, ...): they become operations along that axis."""
 import numpy as np
 
 from gradscribe.ast_transform.core.form import Apply, Const, Let, Pack, walk
@@ -13,7 +13,7 @@ WHOLE = {named.psum: np.sum, named.pmean: np.mean, named.pmax: np.max, named.pmi
 
 class Over:
     def is_over(self, step):
-        """Whether a statement asks something of all examples, itself or in what it holds."""
+        """Whether a statement, or one in its blocks, is an operation over the batch axis."""
         return any(isinstance(s, Let) and is_over(s.value, self.axis) for s in walk([step]))
 
     def over(self, step, value):
@@ -33,7 +33,7 @@ class Over:
             self.define(first, getattr(self, "over_" + function.__name__)(self.whole(value.args[0], True), **words))
 
     def joined_over(self, function, node):
-        """One value for all, of what each has."""
+        """The reduction of a value over all examples."""
         x = self.op(node)
         if differs(self.varies.of(node)):
             return self.build.apply(WHOLE[function], x, axis=Const(0))
@@ -58,7 +58,7 @@ class Over:
         return self.shaped(self.moved(x, 0, axis), own)
 
     def parted(self, x, axis):
-        """The axis as two: as many parts as there are examples, and one part's length."""
+        """x with an axis split in two: one part for each example, and the length of a part."""
         lengths = self.lengths_of(x)
         share = self.build.apply(np.floor_divide, lengths[axis], self.count)
         return self.shaped(x, [*lengths[:axis], self.count, share, *lengths[axis + 1:]])

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Functions that bring their own form for a batch.
+"""Functions with a custom batching rule (gs.custom_vmap).
 
-The rule is read in place of the call, with the whole batch: rule(axis_size, in_batched, *args) -> (values,
-out_batched), where in_batched and out_batched say what differs between the examples.  The tangent of such a function
-is one too: its rule is the tangent of the rule.
+The rule is inlined in place of the call, with the whole batch: rule(axis_size, in_batched, *args) -> (values,
+out_batched), where in_batched and out_batched say which values differ between the examples.  The tangent of such a
+function has a batching rule, too: the tangent of the rule.
 """
 from functools import partial
 
@@ -23,7 +23,7 @@ from gradscribe.ast_transform.source.diagnose import KindError, LanguageError
 
 class OwnRules:
     def by_own_rule(self, step, value):
-        """A call of a function that brings its own form for a batch."""
+        """Batches the call of a function with a batching rule."""
         masks = [self.varies.of(a) for a in value.args]
         made, flags = self.rule_read(step, value.function, list(map(self.op, value.args)), masks)
         for target, node, flag in zip(step.targets, made, flags):
@@ -43,7 +43,7 @@ class OwnRules:
             self.scope.append(self.new[target])
 
     def masks_by_own_rule(self, step, value, masks):
-        """Which results differ, as the rule says: it is read once more, for that alone."""
+        """The masks of the results of such a call, as the rule says; reads the rule for this alone."""
         outer, origin = self.build.block, self.build.origin
         self.build.block, self.build.origin = [], step.origin
         try:
@@ -62,12 +62,12 @@ class OwnRules:
         return Array(np.dtype(fact.dtype), (self.length, *fact.dims))
 
     def rule_read(self, step, callee, args, masks):
-        """(operands, flags) of the leaves of the result, by the rule."""
+        """(operands, whether they are batched) of the leaves of the result, by the rule."""
         env = dict(zip([p.value for p in callee.params], args))
         batched = {p.value for p, m in zip(callee.params, masks) if differs(m)}
         if batched & callee.fixed:
-            raise LanguageError(f"{callee.label} brings its own form for a batch, and a function that is given to it "
-                                "reads what differs between the examples", step.origin, "Make it an argument.")
+            raise LanguageError(f"{callee.label} has a custom batching rule, and a function that is given to it reads "
+                                "a value that differs between the examples", step.origin, "Make it an argument.")
 
         def flagged(value):
             if isinstance(value, Struct):
@@ -103,10 +103,10 @@ def values_and_flags(reader, rule, label, given, origin):
 
 
 class TangentRule:
-    """The rule for a batch of a function's tangent, from that of the function: (value, tangent), and what is batched.
+    """The batching rule of the tangent of a function with one: returns ((value, tangent), out_batched).
 
-    What is batched in the primal and not in the tangent, or the other way round, is so for both where anything is; else
-    the tangent of the rule for one example is taken over the batch.
+    Arguments that are batched in both the primal and the tangent go to the rule as batched.  If some are batched in
+    only one, both are batched if any argument is batched in both; otherwise the rule's tangent is mapped with vmap.
     """
 
     mode = "vmap"
@@ -132,7 +132,7 @@ class TangentRule:
 
 
 class _OfExamples:
-    """The rule as a function of its arguments alone; `flags`: what it says is batched."""
+    """The rule as a function of the arguments alone; `flags`: the out_batched that it has returned."""
 
     def __init__(self, rule, name, count, in_batched):
         self.rule, self.__name__, self.count, self.in_batched, self.flags = rule, name, count, in_batched, None
@@ -173,7 +173,7 @@ def _axis(flags):
 
 
 def _spread(reader, count, value, have, want):
-    """A value with a batch in front wherever it is wanted."""
+    """A value repeated along a batch axis wherever `want` says so and `have` does not."""
     value = settle(reader, value)
     if isinstance(value, Struct):
         return Struct(value.kind, [_spread(reader, count, *each) for each in zip(value.items, have.items, want.items)],
@@ -181,6 +181,6 @@ def _spread(reader, count, value, have, want):
     if not isinstance(want, Const) or not want.value or have.value:
         return value
     if isinstance(value, Const) and type(value.value) is float and value.value == 0.0:
-        return value                    # a zero tangent: it gets the shape of its primal
+        return value                    # a zero tangent, which gets the shape of its primal later
     lengths = [reader.build.length(value, k) for k in range(fact_of(value).rank)]
     return rule_call(reader, np.broadcast_to, [value, Struct("tuple", [count, *lengths])], {}, None)

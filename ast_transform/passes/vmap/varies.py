@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which values differ between the examples of a batch.
+"""Data flow analysis: which values differ between the examples of a batch.
 
-A value's mask is True where it does, False where it is the same for all; that of a container of known structure is a
-tuple of masks, one for each part, or False where nothing in it differs.  Facts in a loop come to rest: masks only grow.
+The mask of a value is True if it differs, False if it is the same for all examples.  The mask of a container of known
+structure is a tuple of masks of its parts, or False if nothing in it differs.  Masks only grow, so loops reach a
+fixpoint.
 
 >>> joined(False, (True, False)), joined((True, False), (False, False)), differs((False, (True, False)))
 ((True, False), (True, False), True)
@@ -44,9 +45,9 @@ from gradscribe.ast_transform.reader.derivatives import CustomFunction
 from gradscribe.ast_transform.reader.named_axes import COLLECTIVES
 from gradscribe.runtime import collectives as named
 
-HELD = {push, push_front, pop, pop_front}       # what puts elements into lists and takes them out
+HELD = {push, push_front, pop, pop_front}
 LENGTHS = {shape_of, size_of}
-JOINING = {named.psum, named.pmean, named.pmax, named.pmin, named.all_gather, named.axis_size}  # over their axis, too
+JOINING = {named.psum, named.pmean, named.pmax, named.pmin, named.all_gather, named.axis_size}  # one result for all
 
 
 def differs(mask: bool | tuple) -> bool:
@@ -54,13 +55,13 @@ def differs(mask: bool | tuple) -> bool:
 
 
 def brings_batch(value: Any) -> bool:
-    """A call of a function that brings its own form for a batch."""
+    """Whether a value is a call of a function with a batching rule."""
     function = value.function if isinstance(value, Apply) else None
     return isinstance(function, CustomFunction) and function.rule.mode == "vmap"
 
 
 def is_over(value: Any, axis: Hashable) -> bool:
-    """An operation over the axis of that name, or a call that takes the batch as a whole."""
+    """Whether a value is an operation over the axis of that name, or a call of a function with a batching rule."""
     return brings_batch(value) or axis is not None and isinstance(value, Apply) and isinstance(
         value.function, FunctionType) and value.function in COLLECTIVES and axis in value.args[-1].value
 
@@ -84,7 +85,7 @@ def all_of(fact: Any) -> bool | tuple:
 
 
 def part_of(fact: Sequence, mask: Any, key: Any) -> bool | tuple:
-    """The mask of a container's part."""
+    """The mask of a part of a container."""
     if not mask:
         return False
     if mask is True:
@@ -106,38 +107,39 @@ def symbols(var) -> set:
 
 
 def counted(var) -> set:
-    """The symbol of the length that a whole number is."""
+    """The symbol of the length that an integer is, as a set."""
     length = getattr(var.fact, "length", None)
     return set() if length is None else {length.normal().symbol}
 
 
 def equally_long(a, b) -> bool:
-    """Whether two lists certainly have one number of elements."""
+    """Whether two lists certainly have the same number of elements."""
     return all(isinstance(getattr(v, "fact", None), Listed) for v in (a, b)) and \
         a.fact.dims[0].normal() == b.fact.dims[0].normal()
 
 
 class Varies:
-    """The masks of all values of a body; `inputs`: those of its parameters that differ; `axis`: the examples' name.
+    """The masks of all values of a body.
 
-    `own(step, value, masks)`: those of the results of a call that brings its own form for a batch.
+    inputs: the masks of parameters that differ; axis: the name of the batch axis; own(step, value, masks): the masks of
+    the results of a call of a function with a batching rule
     """
 
     def __init__(self, body, inputs, axis=None, own=None):
         self.axis, self.own = axis, own
-        self.apart = set()              # the symbols of lengths that differ between the examples
+        self.apart = set()              # symbols of lengths that differ between the examples
         before = None
         while self.apart != before:
             self.masks, before = dict(inputs), set(self.apart)
-            self.ragged = set()         # what a test that differs has joined: lists among it have several lengths
+            self.ragged = set()         # values joined by a test that differs: lists of these have several lengths
             self.block(body)
-            self.apart |= self.lengths_apart(body, inputs)
+            self.apart |= self.lengths_that_differ(body, inputs)
 
-    def lengths_apart(self, body, inputs) -> set:
-        """The symbols of the lengths that differ: what first has one decides it.
+    def lengths_that_differ(self, body, inputs) -> set:
+        """The symbols of lengths that differ: the first value that has a length decides whether it does.
 
-        A whole number is the length that it counts.  An operation gives a length that its operands do not have by its
-        whole numbers, its truth values, or as its record says by all values.
+        An integer has the length that it counts.  If a result has a length that no operand has, it depends on the
+        integers and bools among the operands, or on all values if the record has the option by_value.
         """
         inside = set(all_made(body))
         apart, given = set(self.apart), [*inputs, *(v for s in body for v in all_reads(s) if v not in inside)]
@@ -159,7 +161,7 @@ class Varies:
         return apart - shared
 
     def origins(self, body):
-        """(values, whether their lengths are decided by what differs, the values whose lengths they have)."""
+        """Yields (values, whether values that differ decide their lengths, the values that they get lengths from)."""
         for step in body:
             if isinstance(step, Let):
                 yield step.targets, self.decides(step.value), list(operands(step.value))
@@ -183,7 +185,7 @@ class Varies:
                     yield [c.outer], own, [v for v in (c.init, c.next) if isinstance(v, Var)]
 
     def decides(self, value) -> bool:
-        """Whether values that differ decide a length of an operation's result."""
+        """Whether values that differ decide a length of the result of an operation."""
         given = [v for v in operands(value) if differs(self.of(v))]
         if not given or not isinstance(value, Apply):
             return False
@@ -195,7 +197,7 @@ class Varies:
             not isinstance(v.fact, Array) or not v.fact.dims or v.fact.kind in "iub" for v in given)
 
     def length_differs(self, function, args) -> bool:
-        """Whether a length differs between the examples."""
+        """Whether the result of shape_of or size_of differs between the examples."""
         x = args[0]
         if not isinstance(x, Var) or not isinstance(x.fact, Array) or not differs(self.of(x)):
             return isinstance(x, Var) and x in self.ragged
@@ -278,7 +280,7 @@ class Varies:
         self.loop(step, lambda: differs(self.of(step.test)))
 
     def loop(self, step, own):
-        """`own`: whether each example has a number of passes of its own."""
+        """own(): whether the number of passes differs between the examples"""
         for c in step.carries:
             self.set(c.inner, self.element(c.init) if isinstance(c.inner.fact, Stack) else self.of(c.init))
         while True:
@@ -301,7 +303,7 @@ class Varies:
                 self.ragged.add(c.outer)
 
     def element(self, source):
-        """The mask of what a loop over a container or an array meets in a pass."""
+        """The mask of an item of a loop over a container or an array."""
         mask, fact = self.of(source), getattr(source, "fact", None)
         if isinstance(source, Pack) or isinstance(fact, Sequence):
             found = False
@@ -310,5 +312,3 @@ class Varies:
             return found
         return mask
 
-
-ELEMENTS = (Listed, Stack)
