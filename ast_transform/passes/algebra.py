@@ -967,10 +967,25 @@ def _without_terms(function, known):
 
 
 def _without_influence(function):
-    """Generated values that others are computed from, and none of these depends on: the tangent of the shift in
-    log-sum-exp.  Each path from such a value ends in a polynomial that does not have it.
+    """Generated values that others are computed from, though none of these depends on them.
+
+    The tangent of the shift in log-sum-exp is one.  Each path from such a value ends in a polynomial without it.
     """
-    known, readers = _Polynomials(function), {}
+    known = _Polynomials(function)
+    if not any(role(value) == "total" for value in known.made.values() if isinstance(value, Apply)):
+        return []                       # only the terms of a sum cancel
+    readers = _readers(function)
+    found = [s.targets[0] for s in walk(function.body) if is_generated(s) and _is_float(s.targets[0])]
+    for v in found[:1]:
+        known.of(v)
+    candidates = [v for v in found if v in known.opaque and len(readers.get(v, ())) > 1]
+    return [v for v in candidates if (after := _computed_from(v, readers)) is not None and
+            _influence_ends(v, after, known, readers)]
+
+
+def _readers(function):
+    """{value: the operations that read it, and None for each other reader}."""
+    readers = {}
     for step in walk(function.body):
         if isinstance(step, Let) and isinstance(step.value, Apply):
             for v in operands(step.value):
@@ -980,39 +995,35 @@ def _without_influence(function):
                 readers.setdefault(v, []).append(None)
     for v in operands(function.result):
         readers.setdefault(v, []).append(None)
+    return readers
 
-    def ends(v, after):
-        queue, seen = [v], {v}
-        for u in queue:
-            for step in readers.get(u, ()):
-                if step is None or not is_generated(step) or not _is_float(t := step.targets[0]):
-                    return False
-                polynomial = known.of(t)
-                if t in known.opaque:
-                    return False
-                if t not in seen and _has(polynomial, after):
-                    seen.add(t)
-                    queue.append(t)
-        return True
 
-    def computed_from(v):
-        """All that is computed from a value; None where that is much."""
-        found = {v}
-        for u in (queue := [v]):
-            more = [t for s in readers.get(u, ()) if s is not None for t in s.targets if t not in found]
-            found.update(more)
-            queue += more
-            if len(found) > FAR:
-                return None
-        return found
+def _computed_from(v, readers):
+    """All values that are computed from one; None where there are more than FAR."""
+    found = {v}
+    for u in (queue := [v]):
+        more = [t for s in readers.get(u, ()) if s is not None for t in s.targets if t not in found]
+        found.update(more)
+        queue += more
+        if len(found) > FAR:
+            return None
+    return found
 
-    if not any(role(value) == "total" for value in known.made.values() if isinstance(value, Apply)):
-        return []                       # what cancels is a sum's
-    found = [s.targets[0] for s in walk(function.body) if is_generated(s) and _is_float(s.targets[0])]
-    for v in found[:1]:
-        known.of(v)
-    candidates = [v for v in found if v in known.opaque and len(readers.get(v, ())) > 1]
-    return [v for v in candidates if (after := computed_from(v)) is not None and ends(v, after)]
+
+def _influence_ends(v, after, known, readers):
+    """Whether each path from a value ends in a generated value whose polynomial has none of the values `after`."""
+    queue, seen = [v], {v}
+    for u in queue:
+        for step in readers.get(u, ()):
+            if step is None or not is_generated(step) or not _is_float(t := step.targets[0]):
+                return False
+            polynomial = known.of(t)
+            if t in known.opaque:
+                return False
+            if t not in seen and _has(polynomial, after):
+                seen.add(t)
+                queue.append(t)
+    return True
 
 
 def _has(polynomial, values):

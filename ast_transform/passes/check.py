@@ -50,60 +50,83 @@ class Broken(AssertionError):
 
 
 def check(function: Function, after: str, outside: set[Var] | None = None) -> Function:
-    """The function, if its normal form is in order; Broken, with the pass, if not.
+    """The function, if its normal form is in order; else raises Broken, which names the pass `after` which it is not.
 
-    outside: what it may read beside what it defines and is given; None while it may still be a part of another.
+    outside: what it may read beside its arguments and its own values; None while it may still be part of another.
     """
-    defined: dict = {}
-    for v in all_made(function.body):
-        if v in defined:
-            raise Broken(f"after {after}: {v} has two definitions in {function.label}")
-        defined[v] = None
-        if v.kind in (ADJOINT, TANGENT) and isinstance(v.fact, Array) and not v.fact.differentiable:
-            raise Broken(f"after {after}: {v}, an adjoint or a tangent in {function.label}, is {spell(v.fact)}")
-    seen = {p.value for p in function.params}
-
-    def read(node, scope, where):
-        for v in operands(node):
-            if v not in scope and (v in defined or outside is not None and v not in outside):
-                raise Broken(f"after {after}: {v} is read in {function.label} where it is not defined ({where})")
-
-    def visit(block, scope):
-        scope = set(scope)
-        for step in block:
-            if isinstance(step, (Let, Effect)):
-                read(step.value, scope, step.origin and step.origin.statement)
-            elif isinstance(step, For):
-                read(step.count, scope, "a loop's count")
-                for _, source in step.items:
-                    read(source, scope, "a loop's source")
-                inner = scope | {step.index, *(v for v, _ in step.items), *(c.inner for c in step.carries)}
-                carried(step, scope, visit(step.body, inner))
-            elif isinstance(step, While):
-                head = visit(step.head, scope | {c.inner for c in step.carries})
-                read(step.test, head, "a loop's test")
-                carried(step, scope, visit(step.body, head))
-            elif isinstance(step, If):
-                read(step.test, scope, "a test")
-                then, orelse = visit(step.then, scope), visit(step.orelse, scope)
-                for j in step.joins:
-                    read(j.then, then, "what a branch hands on")
-                    read(j.orelse, orelse, "what a branch hands on")
-            scope.update(made(step))
-        return scope
-
-    def carried(step, scope, end):
-        for c in step.carries:
-            read(c.init, scope, "what a loop is entered with")
-            read(c.next, end, "what a pass hands on")
-
-    read(function.result, visit(function.body, seen), "the result")
+    defined = _defined_once(function, after)
+    _Scopes(function, after, defined, outside).check()
     for step in walk(function.body):
         for target, value, alike in _kept(step):
             if not _fits(fact_of(value), target.fact, alike):
                 raise Broken(f"after {after}: {target} in {function.label} is {spell(target.fact)}, and given "
                              f"{spell(fact_of(value))}")
     return function
+
+
+def _defined_once(function, after):
+    """The values that a function defines; Broken where one has two definitions, or an adjoint is no float."""
+    defined: set = set()
+    for v in all_made(function.body):
+        if v in defined:
+            raise Broken(f"after {after}: {v} has two definitions in {function.label}")
+        defined.add(v)
+        if v.kind in (ADJOINT, TANGENT) and isinstance(v.fact, Array) and not v.fact.differentiable:
+            raise Broken(f"after {after}: {v}, an adjoint or a tangent in {function.label}, is {spell(v.fact)}")
+    return defined
+
+
+class _Scopes:
+    """A walk over a function that knows which values are visible at each read (dominance, by nesting of blocks)."""
+
+    def __init__(self, function, after, defined, outside):
+        self.function, self.after, self.defined, self.outside = function, after, defined, outside
+
+    def check(self):
+        end = self.block(self.function.body, {p.value for p in self.function.params})
+        self.read(self.function.result, end, "the result")
+
+    def read(self, node, scope, where):
+        for v in operands(node):
+            if v not in scope and (v in self.defined or self.outside is not None and v not in self.outside):
+                raise Broken(
+                    f"after {self.after}: {v} is read in {self.function.label} where it is not defined ({where})")
+
+    def block(self, block, scope):
+        """What is visible at the end of a block."""
+        scope = set(scope)
+        for step in block:
+            if isinstance(step, (Let, Effect)):
+                self.read(step.value, scope, step.origin and step.origin.statement)
+            elif isinstance(step, For):
+                self.for_loop(step, scope)
+            elif isinstance(step, While):
+                head = self.block(step.head, scope | {c.inner for c in step.carries})
+                self.read(step.test, head, "a loop's test")
+                self.carried(step, scope, self.block(step.body, head))
+            elif isinstance(step, If):
+                self.branch(step, scope)
+            scope.update(made(step))
+        return scope
+
+    def for_loop(self, step, scope):
+        self.read(step.count, scope, "a loop's count")
+        for _, source in step.items:
+            self.read(source, scope, "a loop's source")
+        inner = scope | {step.index, *(v for v, _ in step.items), *(c.inner for c in step.carries)}
+        self.carried(step, scope, self.block(step.body, inner))
+
+    def branch(self, step, scope):
+        self.read(step.test, scope, "a test")
+        then, orelse = self.block(step.then, scope), self.block(step.orelse, scope)
+        for j in step.joins:
+            self.read(j.then, then, "what a branch hands on")
+            self.read(j.orelse, orelse, "what a branch hands on")
+
+    def carried(self, step, scope, end):
+        for c in step.carries:
+            self.read(c.init, scope, "what a loop is entered with")
+            self.read(c.next, end, "what a pass hands on")
 
 
 def _kept(step):

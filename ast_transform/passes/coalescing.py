@@ -8,46 +8,53 @@ from gradscribe.ast_transform.core.operations import push, push_front
 
 
 def kin(body: list, parameters: Iterable[Var]) -> dict[Var, set[Var]]:
-    """{value: all that may have one name with it}: copies of each other, versions of one variable, and so on."""
-    found = {}
-
-    def of(var):
-        if var not in found:
-            found[var] = {var}
-            unite(var, hints.setdefault(var.hint, var))
-        return found[var]
-
-    def unite(a, b):
-        first, second = of(a), of(b)
-        if first is not second:
-            if len(first) < len(second):
-                first, second = second, first
-            first |= second
-            for v in second:
-                found[v] = first
-
-    hints: dict[str, Var] = {}
+    """{value: all values that may share a name with it}: its copies, the versions of its variable, and theirs."""
+    families = _Families()
     for v in parameters:
-        of(v)
+        families.of(v)
     for step in walk(body):
         if isinstance(step, Let):
-            value = step.value
-            for v in (*step.targets, *operands(value)):
-                of(v)
-            source = value.args[0] if updates(value) else value
-            if isinstance(source, Var):
-                unite(step.targets[0], source)
+            for v in (*step.targets, *operands(step.value)):
+                families.of(v)
         for v in defined(step):
-            of(v)
-        for j in step.joins if isinstance(step, If) else ():
-            for v in (j.then, j.orelse):
-                if isinstance(v, Var):
-                    unite(j.var, v)
-        for c in step.carries if isinstance(step, (For, While)) else ():
-            for v in (c.outer, c.init, c.next):
-                if isinstance(v, Var):
-                    unite(c.inner, v)
-    return found
+            families.of(v)
+        for a, b in _copies(step):
+            if isinstance(b, Var):
+                families.unite(a, b)
+    return families.found
+
+
+class _Families:
+    """Union-find over values; those of one variable are in one family from the start."""
+
+    def __init__(self):
+        self.found: dict[Var, set[Var]] = {}
+        self.first: dict[str, Var] = {}         # of each variable
+
+    def of(self, var):
+        if var not in self.found:
+            self.found[var] = {var}
+            self.unite(var, self.first.setdefault(var.hint, var))
+        return self.found[var]
+
+    def unite(self, a, b):
+        large, small = self.of(a), self.of(b)
+        if large is not small:
+            if len(large) < len(small):
+                large, small = small, large
+            large |= small
+            for v in small:
+                self.found[v] = large
+
+
+def _copies(step):
+    """(value, what it is a copy or an update of) for each pair in a statement."""
+    if isinstance(step, Let):
+        yield step.targets[0], step.value.args[0] if updates(step.value) else step.value
+    elif isinstance(step, If):
+        yield from ((j.var, side) for j in step.joins for side in (j.then, j.orelse))
+    elif isinstance(step, (For, While)):
+        yield from ((c.inner, v) for c in step.carries for v in (c.outer, c.init, c.next))
 
 
 def defined(step: Let | For | While | If | Effect) -> Iterator[Var]:

@@ -430,6 +430,7 @@ def _sum_of_names(value):
 
 
 def _fits(step, later):
+    """Whether a value may stand inside the statement that reads it."""
     var, value = step.targets[0], step.value
     if raised(step) != raised(later) and not shows(value) or raised(step) and not isinstance(later, (Let, Effect)):
         return False
@@ -437,35 +438,34 @@ def _fits(step, later):
         return False
     if value.function is unpacked:
         return False
-    if isinstance(later, For) and later.reverse and any(s is var for _, s in later.items) and not shows(value):
-        return False                    # it is made once; its rows are read by index
     if isinstance(later, Let):
-        if (
-            updates(later.value)
-            and later.value.args
-            and later.value.args[0] is var
-        ):
-            return False
-        if isinstance(later.value, Apply) and later.value.function in (shape_of, size_of):
-            return False
-        if isinstance(later.value, Pack) and var.kind != TEMPORARY:
-            return False
-        if var.kind == ADJOINT and not _completes(step, later):
-            return False
-        if _one_line_of_the_user(step, later):
-            return True
-        if step.origin is None and later.origin is None and var.kind == TEMPORARY:     # parts of a line, made again
-            return size(later.value) + size(value) <= 3 * LIMIT
-        if _adds_to_a_sum(later):
-            return size(value) <= LIMIT
-        return size(later.value) + size(value) <= LIMIT
-    if isinstance(later, Effect):
-        return True
+        return _fits_operation(step, later)
     if isinstance(later, If):
         return size(later.test) + size(value) <= LIMIT
-    if isinstance(later, For):
-        return var.kind == TEMPORARY
-    return False
+    if isinstance(later, For):          # a reversed loop reads the rows by index: what has them is made once
+        by_index = later.reverse and any(s is var for _, s in later.items) and not shows(value)
+        return var.kind == TEMPORARY and not by_index
+    return isinstance(later, Effect)
+
+
+def _fits_operation(step, later):
+    """The same of a reader that sets a value."""
+    var, value = step.targets[0], step.value
+    if updates(later.value) and later.value.args and later.value.args[0] is var:
+        return False
+    if isinstance(later.value, Apply) and later.value.function in (shape_of, size_of):
+        return False
+    if isinstance(later.value, Pack) and var.kind != TEMPORARY:
+        return False
+    if var.kind == ADJOINT and not _completes(step, later):
+        return False
+    if _one_line_of_the_user(step, later):
+        return True
+    if step.origin is None and later.origin is None and var.kind == TEMPORARY:     # parts of a line, made again
+        return size(later.value) + size(value) <= 3 * LIMIT
+    if _adds_to_a_sum(later):
+        return size(value) <= LIMIT
+    return size(later.value) + size(value) <= LIMIT
 
 
 def _one_line_of_the_user(step, later):

@@ -182,7 +182,30 @@ class _Graph:
         visit(function.body)
 
     def ownership(self, body):
-        """Which loops must copy what they are handed, because they change it in place."""
+        """Finds which loops must copy what they are handed, because they change it in place."""
+        self.updated = self.changed_by_statements(body)
+        loops = [(s, c) for s in walk(body) if isinstance(s, (For, While)) for c in s.carries
+                 if isinstance(c.inner.fact, Array) and c.inner.fact.dims]
+        inside: dict = {}               # what is defined in a pass of a loop
+        for step, c in loops:
+            self.made[c.inner] = self.made[c.outer] = ("carry", c)
+            if step not in inside:
+                inside[step] = {v for s in walk(step.body) for v in (
+                    *(s.targets if isinstance(s, Let) else ()), *defined(s))}
+            self.in_pass[c] = inside[step]
+        self.changed_by_loops(body, loops)
+        for step in walk(body):             # a list of the caller's that a loop takes from, or puts into
+            for c in step.carries if isinstance(step, (For, While)) else ():
+                if _is_stack(c.inner) and isinstance(c.init, Var) and self.given(c.init):
+                    self.copied_in.add((id(c), "init"))
+        for _, c in loops:
+            if c.inner in self.updated or c.outer in self.updated:
+                for side, source in (("init", c.init), ("next", c.next)):
+                    if isinstance(source, Var) and not self.owned(source, {c.inner, c.outer}):
+                        self.copied_in.add((id(c), side))
+
+    def changed_by_statements(self, body):
+        """The values that statements update in place, by all their names; fills `made`, and the rows in `root`."""
         updated = {step.value.args[0] for step in walk(body) if isinstance(step, Let) and updates(step.value)
                    and isinstance(step.value.args[0], Var)}
         for step in walk(body):
@@ -198,18 +221,12 @@ class _Graph:
         for v in list(updated):
             while isinstance(v := self.made.get(v), Var):       # changed under another name
                 updated.add(v)
-        self.updated = updated
-        loops = [(s, c) for s in walk(body) if isinstance(s, (For, While)) for c in s.carries
-                 if isinstance(c.inner.fact, Array) and c.inner.fact.dims]
-        inside: dict = {}               # what is defined in a pass of a loop
-        for step, c in loops:
-            self.made[c.inner] = self.made[c.outer] = ("carry", c)
-            if step not in inside:
-                inside[step] = {v for s in walk(step.body) for v in (
-                    *(s.targets if isinstance(s, Let) else ()), *defined(s))}
-            self.in_pass[c] = inside[step]
-        carried = {c.inner for _, c in loops}
-        while True:  # what a carried value becomes, inside, may be changed in place further in
+        return updated
+
+    def changed_by_loops(self, body, loops):
+        """Adds to `updated` the carried arrays that inner loops or later names change in place, to a fixpoint."""
+        updated, carried = self.updated, {c.inner for _, c in loops}
+        while True:
             more = {
                 c.inner for _, c in loops if c.inner not in updated and (c.outer in updated or c.next in updated)
             } | {
@@ -221,15 +238,6 @@ class _Graph:
             if not more:
                 break
             updated |= more
-        for step in walk(body):             # a list that a loop takes from, or puts into, and that the caller has
-            for c in step.carries if isinstance(step, (For, While)) else ():
-                if _is_stack(c.inner) and isinstance(c.init, Var) and self.given(c.init):
-                    self.copied_in.add((id(c), "init"))
-        for _, c in loops:
-            if c.inner in updated or c.outer in updated:
-                for side, source in (("init", c.init), ("next", c.next)):
-                    if isinstance(source, Var) and not self.owned(source, {c.inner, c.outer}):
-                        self.copied_in.add((id(c), side))
 
     def joined(self, value):
         """The values that one is by what branches hand on."""

@@ -139,17 +139,8 @@ def _allocates(value):
 
 
 def _places(array, function):
-    """[(statement, operation)] that store into an array, or read an entry; None where something else has to do with it.
-    """
-    family, before = {array}, 0
-    while len(family) > before:
-        before = len(family)
-        for step in walk(function.body):
-            if isinstance(step, Let) and is_application(step.value, put) and step.value.args[0] in family:
-                family.add(step.targets[0])
-            for c in step.carries if isinstance(step, (For, While)) else ():
-                if c.init in family or c.inner in family:
-                    family.update((c.inner, c.outer))
+    """[(statement, operation)] that store into an array, or read an entry; None where there is any other use."""
+    family = _versions(array, function)
     if not family.isdisjoint(operands(function.result)):
         return None
     found = []
@@ -161,20 +152,37 @@ def _places(array, function):
             if inside != [step.value.args[0]] or step.value.function is not put and reads(step.value) != "part":
                 return None
             found.append((step, step.value))
-        elif isinstance(step, (For, While)):
-            for c in step.carries:
-                if {c.init in family, c.inner in family, c.outer in family, c.next in family} != {c.inner in family}:
-                    return None
-            if isinstance(step, While) and not family.isdisjoint(operands(step.test)) or isinstance(step, For) and any(
-                    v in family for _, source in step.items for v in operands(source)):
-                return None
-        elif isinstance(step, If):
-            if any(v in family for j in step.joins for side in (j.then, j.orelse) for v in operands(side)) or \
-                    not family.isdisjoint(operands(step.test)):
-                return None
-        elif any(v in family for v in all_reads(step)):
+        elif not _only_carries(step, family):
             return None
     return found
+
+
+def _versions(array, function):
+    """An array, with what writes into it make, and what loops carry of these."""
+    family, before = {array}, 0
+    while len(family) > before:
+        before = len(family)
+        for step in walk(function.body):
+            if isinstance(step, Let) and is_application(step.value, put) and step.value.args[0] in family:
+                family.add(step.targets[0])
+            for c in step.carries if isinstance(step, (For, While)) else ():
+                if c.init in family or c.inner in family:
+                    family.update((c.inner, c.outer))
+    return family
+
+
+def _only_carries(step, family):
+    """Whether a statement that is no operation uses versions of an array only to carry them through a loop."""
+    if isinstance(step, (For, While)):
+        if any({c.init in family, c.inner in family, c.outer in family, c.next in family} != {c.inner in family}
+               for c in step.carries):
+            return False
+        asked = [step.test] if isinstance(step, While) else [source for _, source in step.items]
+    elif isinstance(step, If):
+        asked = [step.test, *(side for j in step.joins for side in (j.then, j.orelse))]
+    else:
+        return not any(v in family for v in all_reads(step))
+    return not any(v in family for node in asked for v in operands(node))
 
 
 def _entries(ends, naturals, made):

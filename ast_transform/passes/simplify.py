@@ -37,6 +37,7 @@ from gradscribe.ast_transform.core.form import (
     TEMPORARY,
     UNDEFINED,
     Apply,
+    Carry,
     Const,
     Effect,
     For,
@@ -113,98 +114,106 @@ def simplify(function: Function, numbers: bool = True) -> Function:
 # --- dead statements --------------------------------------------------------------------------------------------------
 
 def drop_dead(body: list, *results: Any, again: bool = False) -> list:
-    """Without what neither the results, nor an effect, nor a draw needs; again: what was told is not told again, nor
-    drawn where the result does not need it.
+    """The body without statements that no result, no effect and no draw depends on.
+
+    again: the body runs a second time, so reports are not repeated, and only draws that a result needs are kept.
     """
-    maker, parents = {}, {}
-    def index(block, parent):
-        for step in block:
-            parents[id(step)] = parent
-            if isinstance(step, Let):
-                for t in step.targets:
-                    maker[t] = (step, None)
-            elif isinstance(step, (For, While)):
-                for c in step.carries:
-                    maker[c.inner] = maker[c.outer] = (step, c)
-                if isinstance(step, For):
-                    maker[step.index] = (step, None)
-                    for v, source in step.items:
-                        maker[v] = (step, source)
-            elif isinstance(step, If):
-                for j in step.joins:
-                    maker[j.var] = (step, j)
-            for inner in blocks(step):
-                index(inner, step)
-    index(body, None)
-    needed, kept, queue = set(), set(), []
-
-    def want(node):
-        for v in operands(node):
-            if v not in needed:
-                needed.add(v)
-                queue.append(v)
-
-    def keep(step):
-        while step is not None and id(step) not in kept:
-            kept.add(id(step))
-            if isinstance(step, For):
-                want(step.count)
-                if len(step.items) > 1:
-                    for _, source in step.items:
-                        want(source)
-            elif isinstance(step, While):
-                want(step.test)
-            elif isinstance(step, If):
-                want(step.test)
-            step = parents[id(step)]
-
+    live = _Live(body)
     for r in results:
-        want(r)
+        live.want(r)
     for step in walk(body):
         if isinstance(step, Effect) and not (again and is_report(step.value)) or \
                 isinstance(step, Let) and is_draw(step.value) and not again:
-            keep(step)
-            want(step.value)
-    while queue:
-        v = queue.pop()
-        if v not in maker:
-            continue
-        step, part = maker[v]
-        keep(step)
-        if isinstance(step, Let):
-            want(step.value)
-        elif isinstance(step, (For, While)):
-            if part is None:
-                continue
-            if hasattr(part, "inner"):
-                needed.add(part.inner)
-                want(part.init)
-                want(part.next)
-            else:
-                want(part)
-        else:
-            want(part.then)
-            want(part.orelse)
+            live.keep(step)
+            live.want(step.value)
+    live.spread()
+    return live.rest(body)
 
-    def rebuild(block):
+
+class _Live:
+    """Mark and sweep: from what is needed, back to the statements that make it.
+
+    maker: {value: (the statement that makes it, its carry, join or source there, or None)}; parents: {id of a
+    statement: the statement around it}; needed: values; kept: ids of statements.
+    """
+
+    def __init__(self, body):
+        self.maker, self.parents = {}, {}
+        self.needed, self.kept, self.queue = set(), set(), []
+        self.index(body, None)
+
+    def index(self, block, parent):
+        for step in block:
+            self.parents[id(step)] = parent
+            if isinstance(step, Let):
+                self.maker.update((t, (step, None)) for t in step.targets)
+            elif isinstance(step, (For, While)):
+                self.maker.update((v, (step, c)) for c in step.carries for v in (c.inner, c.outer))
+                if isinstance(step, For):
+                    self.maker[step.index] = (step, None)
+                    self.maker.update((v, (step, source)) for v, source in step.items)
+            elif isinstance(step, If):
+                self.maker.update((j.var, (step, j)) for j in step.joins)
+            for inner in blocks(step):
+                self.index(inner, step)
+
+    def want(self, node):
+        for v in operands(node):
+            if v not in self.needed:
+                self.needed.add(v)
+                self.queue.append(v)
+
+    def keep(self, step):
+        """Keeps a statement and those around it, with what decides whether, and how often, they run."""
+        while step is not None and id(step) not in self.kept:
+            self.kept.add(id(step))
+            if isinstance(step, For):
+                self.want(step.count)
+                for _, source in step.items if len(step.items) > 1 else ():
+                    self.want(source)
+            elif isinstance(step, (While, If)):
+                self.want(step.test)
+            step = self.parents[id(step)]
+
+    def spread(self):
+        """Marks what the needed values are made of, until nothing is new."""
+        while self.queue:
+            v = self.queue.pop()
+            if v not in self.maker:
+                continue
+            step, part = self.maker[v]
+            self.keep(step)
+            if isinstance(step, Let):
+                self.want(step.value)
+            elif isinstance(step, If):
+                self.want(part.then)
+                self.want(part.orelse)
+            elif isinstance(part, Carry):
+                self.needed.add(part.inner)
+                self.want(part.init)
+                self.want(part.next)
+            elif part is not None:
+                self.want(part)
+
+    def rest(self, block):
+        """The statements of a block that are kept, without the carries, items and joins that nothing needs."""
         out = []
         for step in block:
-            if id(step) not in kept:
+            if id(step) not in self.kept:
                 continue
-            new = rebuilt(step, {}, rebuild)
+            new = rebuilt(step, {}, self.rest)
             if isinstance(new, (For, While)):
-                new.carries = [c for c in new.carries if c.inner in needed or c.outer in needed]
-                if isinstance(new, For):
-                    # of several sources the shortest ends the loop: all stay where one is read
-                    if len(new.items) == 1 or not any(v in needed for v, _ in new.items):
-                        new.items = tuple((v, s) for v, s in new.items if v in needed)
+                new.carries = [c for c in new.carries if c.inner in self.needed or c.outer in self.needed]
+            if isinstance(new, For):
+                needed = tuple((v, s) for v, s in new.items if v in self.needed)
+                if len(new.items) == 1 or not needed:   # of several sources the shortest ends the loop: all stay
+                    new.items = needed
             elif isinstance(new, If):
-                new.joins = [j for j in new.joins if j.var in needed]
+                new.joins = [j for j in new.joins if j.var in self.needed]
                 if not new.joins and not new.then and not new.orelse:
                     continue
             out.append(new)
         return out
-    return rebuild(body)
 
 
 # --- common subexpressions --------------------------------------------------------------------------------------------

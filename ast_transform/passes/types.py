@@ -253,52 +253,55 @@ def item(fact: Any, index: Any) -> Any:
     parts = parts_of(index)
     if isinstance(fact, Listed) and len(parts) == 1 and _is_slice(parts[0]):
         return Listed(fact.dtype, (sliced(fact.dims[0], parts[0]), *fact.dims[1:]))
+    dims, dtype = _indexed_dims(fact, _for_each_axis(parts, fact.rank)), np.dtype(fact.dtype)
+    return Array(dtype, dims, unknown("?int") if not dims and dtype.kind in "iu" else None)
+
+
+def _for_each_axis(parts, rank):
+    """The parts of an index with whole slices in the place of `...`, which may be left out at the end."""
     used = sum(_axes_used(p) for p in parts)
-    if used > fact.rank:
-        raise Unfit(f"{used} indices for an array of rank {fact.rank}")
-    at = next((k for k, p in enumerate(parts) if isinstance(p, Const) and p.value is Ellipsis), None)
-    if at is None:
-        parts.append(Const(Ellipsis))
-        at = len(parts) - 1
-    parts[at:at + 1] = [Const(slice(None))] * (fact.rank - used)
-    gathers: list[tuple]
-    dims, source, gathers, place, apart = [], list(fact.dims), [], None, False
+    if used > rank:
+        raise Unfit(f"{used} indices for an array of rank {rank}")
+    at = next((k for k, p in enumerate(parts) if isinstance(p, Const) and p.value is Ellipsis), len(parts))
+    return [*parts[:at], *[Const(slice(None))] * (rank - used), *parts[at + 1:]]
+
+
+def _indexed_dims(fact, parts):
+    """The dims of x[parts]: integer arrays broadcast, and stand where the first is, or in front if they are not side
+    by side.
+    """
+    dims, source, gathers, places = [], list(fact.dims), [], []
     for p in parts:
         if isinstance(p, Const) and p.value is None:
             dims.append(UNIT)
-            continue
-        if _is_slice(p):
+        elif _is_slice(p):
             dims.append(sliced(source.pop(0), p))
-            continue
-        f = fact_of(p)
-        if not isinstance(f, Array) or f.kind not in "biu":
-            raise Unfit(f"an index is an integer, a slice, None or an array of integers, not {spell(f)}")
-        if f.kind == "b":
-            if not f.dims:
-                raise Unfit("an index that is a truth value", "Write np.where, or an if.")
-            del source[:f.rank]
-            gathers.append((unknown("?mask"),))
-        else:
-            source.pop(0)
-            if not f.dims:
-                if any(isinstance(q, Var) and fact_of(q).dims for q in parts):
-                    gathers.append(())
-                    if place is None:
-                        place = len(dims)
-                    elif place != len(dims):
-                        apart = True
-                continue
-            gathers.append(f.dims)
-        if place is None:
-            place = len(dims)
-        elif place != len(dims):
-            apart = True
+        elif (gathered := _gathered_dims(p, source, parts)) is not None:
+            gathers.append(gathered)
+            places.append(len(dims))
     if gathers:
         met = broadcast(gathers)
-        place = 0 if apart else place
+        place = places[0] if len(set(places)) == 1 else 0
         dims[place:place] = met
-    dtype = np.dtype(fact.dtype)
-    return Array(dtype, tuple(dims), unknown("?int") if not dims and dtype.kind in "iu" else None)
+    return tuple(dims)
+
+
+def _gathered_dims(part, source, parts):
+    """The dims that an integer, or an array of integers or truth values, gives; its axes are taken off `source`.
+
+    None of an integer, unless it is broadcast with arrays among the parts.
+    """
+    f = fact_of(part)
+    if not isinstance(f, Array) or f.kind not in "biu":
+        raise Unfit(f"an index is an integer, a slice, None or an array of integers, not {spell(f)}")
+    if f.kind == "b":
+        if not f.dims:
+            raise Unfit("an index that is a truth value", "Write np.where, or an if.")
+        del source[:f.rank]
+        return (unknown("?mask"),)
+    source.pop(0)
+    with_arrays = f.dims or any(isinstance(q, Var) and fact_of(q).dims for q in parts)
+    return f.dims if with_arrays else None
 
 
 def _is_slice(part):
