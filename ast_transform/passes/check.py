@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What must hold of a normal form between passes.
+"""The verifier of the normal form, which runs after every pass.
 
-Every value has one definition, and every value that a statement reads is defined before it where it can be seen: an
-argument, a statement above in the same block or a block around, or what a branch or a loop hands on.
+Every value has one definition, and what a statement reads is defined before it where it is visible: an argument, a
+statement above in the same block or an enclosing one, a carried value of an enclosing loop, or a result of a branch.
 
-No adjoint and no tangent is cut off: what is written into one, handed on as one by a branch or a loop, or kept in a
-list of them fits into its dtype, and those that a user gets have the dtypes of the values that they belong to.
+Adjoints and tangents lose no precision: whatever is written into one, merged into one by a branch or a loop, or stored
+in a list of them fits its dtype.  Those that a user gets have the dtypes of the values that they belong to.
 
 >>> from gradscribe.ast_transform.examples import form
 >>> f = form("def f(x): return np.sin(x) * 2", 1.0)
@@ -42,11 +42,11 @@ from gradscribe.ast_transform.core.kinds import Array, Stack, spell
 from gradscribe.ast_transform.core.operations import add_at, push, push_front, put, put_add
 from gradscribe.ast_transform.passes.described import fact_of
 
-WIDTH = {"b": 0, "i": 1, "u": 1, "f": 2, "c": 3}        # what is written into a narrower one is cut off
+WIDTH = {"b": 0, "i": 1, "u": 1, "f": 2, "c": 3}        # writing a wider kind into a narrower one loses digits
 
 
 class Broken(AssertionError):
-    """A pass has left a normal form that is none."""
+    """A pass has left an invalid normal form."""
 
 
 def check(function: Function, after: str, outside: set[Var] | None = None) -> Function:
@@ -120,17 +120,17 @@ class _Scopes:
         self.read(step.test, scope, "a test")
         then, orelse = self.block(step.then, scope), self.block(step.orelse, scope)
         for j in step.joins:
-            self.read(j.then, then, "what a branch hands on")
-            self.read(j.orelse, orelse, "what a branch hands on")
+            self.read(j.then, then, "a branch's result")
+            self.read(j.orelse, orelse, "a branch's result")
 
     def carried(self, step, scope, end):
         for c in step.carries:
-            self.read(c.init, scope, "what a loop is entered with")
-            self.read(c.next, end, "what a pass hands on")
+            self.read(c.init, scope, "a loop's first value")
+            self.read(c.next, end, "a loop's next value")
 
 
 def _kept(step):
-    """What goes into adjoints and tangents: (which, value, whether as the value itself) for each."""
+    """[(adjoint or tangent, a value that it gets, whether it becomes that value or only gets entries of it)]."""
     if isinstance(step, Let) and isinstance(step.value, Apply) and step.value.function in (put, put_add, add_at):
         found = [(step.targets[0], step.value.args[0], True), (step.value.args[0], step.value.args[2], False)]
     elif isinstance(step, Let) and isinstance(step.value, Apply) and step.value.function in (push, push_front):
@@ -145,7 +145,7 @@ def _kept(step):
 
 
 def _fits(given, target, alike):
-    """No digits and no imaginary parts are lost where a value becomes (alike) another, or is written into it."""
+    """Whether no digits or imaginary parts are lost where a value becomes another (alike), or is written into it."""
     target = target.element if isinstance(target, Stack) else target
     if not isinstance(target, Array) or not isinstance(given, Array):
         return True
@@ -154,7 +154,7 @@ def _fits(given, target, alike):
 
 
 def check_results(results: Iterable, values: Iterable, after: str) -> None:
-    """The derivatives that a user gets have the dtypes of the values that they belong to."""
+    """Raises Broken if a derivative that a user gets has another kind of dtype than the value that it belongs to."""
     for result, value in zip(results, values):
         if isinstance(result, Pack) and hasattr(value, "items"):
             check_results(result.items, value.items, after)

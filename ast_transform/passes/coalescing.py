@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which values may have one name: naming asks of no others whether they are alive together."""
+"""Which values may share a name: coalescing compares the live ranges of these only.  Also, which may be unset."""
 from collections.abc import Iterable, Iterator
 
 from gradscribe.ast_transform.core.alias import updates
@@ -58,7 +58,7 @@ def _copies(step):
 
 
 def defined(step: Let | For | While | If | Effect) -> Iterator[Var]:
-    """What a loop or a branch makes."""
+    """The values that a loop or a branch defines itself, without those in its blocks."""
     if isinstance(step, (For, While)):
         if isinstance(step, For):
             yield step.index
@@ -73,13 +73,13 @@ def defined(step: Let | For | While | If | Effect) -> Iterator[Var]:
 
 
 def unset_values(body: list, by_reads: bool = False) -> set[Var]:
-    """What a path may leave without a value: set in a loop or an arm, and not before.
+    """The values that are unset on some path: set in a loop or an arm, and not before.
 
-    A loop or a branch hands such a value on under its own name; under another name it was read, and so it was there.
-    by_reads: so it was where an operation has read it on the way.
+    Loops and branches pass such a value along under its own name; a copy under another name has read it, so it is set
+    there.  by_reads: a value that an operation has read on the way counts as set as well.
     """
     found: set[Var]
-    found, before, places = set(), -1, list(_handed_on(body, set()))
+    found, before, places = set(), -1, list(_merges(body, set()))
     while len(found) > before:
         before = len(found)
         for var, others, value, read in places:
@@ -89,17 +89,17 @@ def unset_values(body: list, by_reads: bool = False) -> set[Var]:
     return found
 
 
-def _handed_on(block, read):
-    """(variable, its other names, what it is set to, what has been read by then) where passes and branches meet."""
+def _merges(block, read):
+    """(variable, its other names, the value that it is set to, what has been read by then) of each carry and join."""
     for step in block:
         if isinstance(step, (For, While)):
             before = set(read)
             yield from ((c.inner, (c.outer,), c.init, before) for c in step.carries)
-            yield from _handed_on([*getattr(step, "head", ()), *step.body], set(read))
+            yield from _merges([*getattr(step, "head", ()), *step.body], set(read))
         elif isinstance(step, If):
             for arm, side in ((step.then, "then"), (step.orelse, "orelse")):
                 inside = set(read)
-                yield from _handed_on(arm, inside)
+                yield from _merges(arm, inside)
                 yield from ((j.var, (), getattr(j, side), inside) for j in step.joins)
         elif isinstance(step, (Let, Effect)) and isinstance(step.value, Apply) and step.value.function not in (
                 push, push_front):

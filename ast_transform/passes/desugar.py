@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One spelling for each meaning, on the user's tree.
+"""Desugaring of the user's syntax tree: one spelling for each meaning.
 
-Statements after an early return move into the branch that goes on, those after a break or continue likewise; a break
-sets a flag that the loop's test asks, a return from inside a loop another one that is asked after it; a loop's else
-follows the loop; an annotated assignment is an assignment; a match is a chain of branches.
+Statements after an early return, a break or a continue move into the branch that does not take it.  A break sets a flag
+that the loop tests; a return inside a loop sets another, which is tested after the loop.  A loop's else follows the
+loop, an annotated assignment becomes an assignment, and a match becomes a chain of branches.
 
 >>> print(show("def f(x):\\n    if x > 0:\\n        return x\\n    return -x"))
 if x > 0:
@@ -19,13 +19,13 @@ import gast
 from gradscribe.ast_transform.source.exits import endless, ends, gives, leaves
 from gradscribe.ast_transform.source.trees import nodes
 
-RETURNED = "value"          # and blanks: the name of what a return inside a loop gives
+RETURNED = "value"          # with blanks: the variable that a return inside a loop sets
 
 
 class Exits:
-    """How a loop is left other than by its end: the names of the flags that say so, and which are needed.
+    """The flags for the early exits of one loop: their names, and which of them are needed.
 
-    The names end in blanks, so that no name of the user's is one of them; they are printed without.
+    The names end in blanks, so that they cannot clash with the user's; they are printed without.
     """
 
     def __init__(self, depth):
@@ -35,12 +35,12 @@ class Exits:
 
 
 def said(name: str) -> str:
-    """A name as messages say it: what a loop is left with has none of the user's."""
+    """A name as messages print it; the value of a return inside a loop has no name of the user's."""
     return "what is returned" if name.rstrip() == RETURNED and name != RETURNED else name
 
 
 class Context(gast.stmt):
-    """The items of a with, whose body follows."""
+    """The items of a with statement, whose body follows as plain statements."""
     _fields = ("items",)
 
     def __init__(self, items, body):
@@ -58,7 +58,7 @@ class EditGradient(gast.stmt):
 
 
 class Matches(gast.expr):
-    """Whether a value fits a pattern of a match."""
+    """A test of whether a value matches a pattern."""
     _fields = ("subject", "targets")
 
     def __init__(self, subject, pattern, targets):
@@ -67,11 +67,11 @@ class Matches(gast.expr):
 
 
 class Outermost(gast.stmt):
-    """Where a try was whose handlers only raise, and that is left in its middle: right where no other is around it."""
+    """The place of a try that is left early, and whose handlers only raise: valid only outside any other try."""
 
 
 class Tried(gast.stmt):
-    """After the test of a pattern: the names that it binds, in the branch where it has fitted or in the other."""
+    """The names that a pattern binds, after its test: in the branch where it matched (fitted), or in the other."""
     _fields = ("targets",)
 
     def __init__(self, targets, fitted, guarded):
@@ -81,7 +81,7 @@ class Tried(gast.stmt):
 
 def desugar(body: list[gast.stmt], loop: Any = None, depth: int = 0) -> list[gast.stmt]:
     """A body in which every return ends its path; `loop`, the Exits of the loop around it, notes how it is left."""
-    out = []
+    out: list[gast.stmt] = []
     for k, node in enumerate(body):
         rewrite = REWRITES.get(type(node))
         made, ended = ([node], False) if rewrite is None else rewrite(node, body[k + 1:], loop, depth)
@@ -91,8 +91,9 @@ def desugar(body: list[gast.stmt], loop: Any = None, depth: int = 0) -> list[gas
     return out
 
 
-# Each function of the table takes a statement, those after it, the exits of the loop around it, and the number of
-# loops around it.  It returns statements in its place, and whether those after it are among them or never reached.
+# Each function of REWRITES takes a statement, the statements after it, the Exits of the loop around it, and the number
+# of loops around it.  It returns the statements in its place, and whether they end the block: those after it are among
+# them, or never reached.
 
 def _annotated(node, rest, loop, depth):
     if node.value is None:
@@ -216,7 +217,7 @@ def _if(place, test, body):
 
 
 def _tested_inside(loop, last):
-    """A while whose test names values: a loop without end that is left where the test fails."""
+    """A while whose test has `:=` as an endless loop with a break where the test fails."""
     leave = _at(loop.test, gast.If(_not(loop.test, loop.test), [*last, _at(loop.test, gast.Break())], []))
     asked = _at(loop, gast.While(_at(loop, gast.Constant(True, None)), [leave, *loop.body], []))
     asked.live = getattr(loop, "live", None)
@@ -224,14 +225,14 @@ def _tested_inside(loop, last):
 
 
 def _with_failed_flag(loop, depth):
-    """The same where its else leaves the loop around it: it follows, asking whether the test has failed."""
+    """The same if its else exits an outer loop: the else follows under a flag that says that the test has failed."""
     failed = f"failed{' ' * (depth + 1)}"
     before = _at(loop, gast.Assign([_name(failed, loop, gast.Store())], _at(loop, gast.Constant(False, None)), None))
     return [before, _tested_inside(loop, [_set(failed, loop.test)]), _if(loop, _name(failed, loop), loop.orelse)]
 
 
 def _edits(node):
-    """A with whose item is insert_grad_of: its body is not run here."""
+    """Whether a with has insert_grad_of as its item: its body does not run here."""
     call = node.items[0].context_expr
     name = call.func if isinstance(call, gast.Call) else None
     return len(node.items) == 1 and (isinstance(name, gast.Attribute) and name.attr == "insert_grad_of" or
@@ -247,7 +248,7 @@ def _exits(node):
 
 
 def _left(node, rest, loop, depth):
-    """A try that is left by its last statement or in a handler: what follows it stands in each of its paths."""
+    """A try that is left by its last statement or in a handler, with what follows it copied into each of its paths."""
     body, after = node.body, node.orelse
     if _exits(body[-1]):
         last, kept = body[-1], []
@@ -272,7 +273,7 @@ def _handler(handler):
 
 
 def _captures(pattern, place):
-    """The names that a pattern binds."""
+    """The names that a pattern binds, as targets."""
     names = [n for p in nodes(pattern) for n in (getattr(p, "name", None), getattr(p, "rest", None)) if n]
     return [_name(n, place, gast.Store()) for n in names]
 

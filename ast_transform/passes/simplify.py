@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Dead statements, common subexpressions, invariant statements, branches with one test.
+"""Simplification: dead code, common subexpressions, loop invariants, and branches on one test.
 
-Only statements that a transformation made are merged with others; the user's lines stay as they are.
+It takes a function in normal form and returns one that computes the same with less.  Only statements that a
+transformation made are merged with others; the user's lines stay as they are.
 
 >>> from gradscribe.ast_transform.examples import gradient, show
 >>> made = gradient("def f(x):\\n    return np.exp(x) * x", 1.0)
@@ -80,9 +81,9 @@ from gradscribe.ast_transform.passes.words import says
 
 
 def simplify(function: Function, numbers: bool = True) -> Function:
-    """A function that computes the same with less; the function given is changed.
+    """A function that computes the same with less; it is changed in place.
 
-    numbers: whether numbers of the user's lines are taken out of loops
+    numbers: whether scalars that the user's lines compute are moved out of loops
     """
     function.body = drop_dead(function.body, function.result)
     function.body = constant_carries(function)
@@ -219,7 +220,7 @@ class _Live:
 # --- common subexpressions --------------------------------------------------------------------------------------------
 
 def merge_common(body):
-    """One statement for what is computed twice; returns the body and what replaces what."""
+    """(the body with one statement for what is computed twice, {value: the one in its place})."""
     env = {}
 
     def visit(block, table):
@@ -262,7 +263,7 @@ def merge_common(body):
 
 
 def _merge_joins(step, env):
-    """What an arm hands out alone has the name that the branch gives it, where it has one."""
+    """Merges joins of one branch that have the same value in the arm that sets them."""
     kept = []
     for j in sorted(step.joins, key=lambda j: (j.then is UNDEFINED) + (j.orelse is UNDEFINED)):
         if isinstance(j.then, Var) and j.then is j.orelse:
@@ -280,12 +281,14 @@ def _merge_joins(step, env):
 
 
 def _generated(step):
-    """Whether no line of the user's asks for a statement; an entry that is read again is printed in its place."""
+    """Whether a transformation made a statement; without an origin, all but reads of entries, which are printed where
+    they are used.
+    """
     return step.origin.generated if step.origin is not None else reads(step.value) != "part"
 
 
 def _plain(value):
-    """x.shape[0] and the like: read again wherever it is wanted."""
+    """Whether a value is x.shape[0] or x.size, which may be read wherever it is used."""
     return getattr(value.function, "__name__", "") in ("shape_of", "size_of")
 
 
@@ -295,7 +298,7 @@ def _name_after(kept, gone):
 
 
 def key_of(value: Any) -> tuple | None:
-    """What two operations share that compute one value; None of what may give another each time."""
+    """A key that is equal for operations that compute one value; None if another run may give another value."""
     if not isinstance(value, Apply) or not repeatable(value):
         return None
     if is_draw(value):
@@ -332,10 +335,10 @@ def _operand_key(node):
 # --- lengths ----------------------------------------------------------------------------------------------------------
 
 def ask_entered(body: list) -> None:
-    """Lengths that no pass of a loop changes are asked of what the loop is entered with, and so before it."""
+    """Reads lengths that a loop does not change from the value before the loop, so that they can be hoisted."""
     carried = {v: c for s in walk(body) if isinstance(s, (For, While)) for c in s.carries
                for v in (c.inner, c.outer) if isinstance(c.init, Var) and isinstance(c.next, Var)}
-    unset = unset_values(body) if carried else ()       # what has no value shows no length
+    unset = unset_values(body) if carried else ()       # these may have no value to read a length from
     for step in walk(body) if carried else ():
         if not isinstance(step, Let) or not isinstance(step.value, Apply) or step.value.function is not shape_of:
             continue
@@ -348,7 +351,7 @@ def ask_entered(body: list) -> None:
 
 
 def ask_latest(function: Function) -> Function:
-    """Lengths are asked of what an array has become, not of what it was: that would have to be copied to be kept."""
+    """Reads lengths from the latest version of an array: an earlier one would have to be copied to stay alive."""
     if not any(isinstance(s, Let) and isinstance(s.value, Apply) and s.value.function is shape_of
                for s in walk(function.body)):
         return function
@@ -385,7 +388,7 @@ def ask_latest(function: Function) -> Function:
 
 
 def _keeps_length(now, before, axis):
-    """Whether an axis is as long as before; an array of a list that may be empty has no more axes than one."""
+    """Whether an axis certainly has the same length in both; an array of a list that may be empty may have one axis."""
     facts = now.fact, before.fact
     if not all(type(f) is Array and f.rank > axis for f in facts) or not facts[0].dims[axis].same(facts[1].dims[axis]):
         return False
@@ -393,9 +396,9 @@ def _keeps_length(now, before, axis):
 
 
 def ask_named_values(function):
-    """(p - y).shape[0]  ->  p.shape[0]: lengths are asked of a value that has a name, where one has the same.
+    """(p - y).shape[0]  ->  p.shape[0]: reads a length from a named value that has the same one.
 
-    Of one that is there anyway, if there is such a one: nothing is computed for its length.
+    A value that is live for other reasons is preferred: then nothing is computed for its length alone.
     """
     maker = {t: s.value for s in walk(function.body) if isinstance(s, Let) for t in s.targets}
     asking = [s for s in walk(function.body) if isinstance(s, Let) and isinstance(s.value, Apply) and
@@ -412,9 +415,9 @@ def ask_named_values(function):
 
 
 def _shown_by(var, axis, maker, there):
-    """(value, axis) that shows the length of an axis, for who reads it, or (value,) of the size of an array.
+    """(value, axis) from which to read the length of an axis, or (value,) from which to read the size of an array.
 
-    The nearest that is there anyway, and has a name if one has; else the nearest with a name, or what comes first.
+    The nearest live value, one with a name if there is any; else the nearest with a name, or the first of all.
     """
     if type(var.fact) is not Array or any(var.fact.rank <= k for k in axis):
         return var, *axis
@@ -437,7 +440,7 @@ def _shown_by(var, axis, maker, there):
 
 
 def _has_axes(fact):
-    """Whether an array has all its axes, whatever its length: of a list that may be empty it has no more than one."""
+    """Whether an array has all its axes: one that is made of a list that may be empty may have a single axis."""
     first = fact.dims[0].normal().symbol
     return first is None or first.size is not None
 
@@ -445,11 +448,11 @@ def _has_axes(fact):
 # --- invariant statements ---------------------------------------------------------------------------------------------
 
 def hoist(body: list, transposes: bool = True, numbers: bool = True) -> list:
-    """What a loop computes anew each time, from values it does not change, stands before the loop.
+    """Loop-invariant code motion: the body with what a loop computes from values that it does not change before it.
 
-    A number that stands there already is not computed twice.  transposes: before reverse mode they stay where they
-    are, so that each pass adds to the adjoint of the matrix itself.  numbers: in source that is read, the user's lines
-    keep what is a number: it would need a name.
+    A scalar that is computed there already is not computed twice.  transposes: whether they are moved; before reverse
+    mode they are not, so that each iteration adds to the adjoint of the matrix itself.  numbers: whether scalars of the
+    user's lines are moved; in source for reading they are not, because each would need a name.
     """
     known: dict[Any, Var]
     out, known = [], {}
@@ -497,7 +500,10 @@ def _makes_a_number(step):
 
 
 def parts_first(body: list) -> list:
-    """What a loop reads of containers from outside is read before it: their adjoints are no sums of the loop's."""
+    """The body with reads of containers that a loop does not change before the loop.
+
+    Otherwise each iteration would add to the adjoint of the whole container.
+    """
     out = []
     for step in body:
         step = rebuilt(step, {}, parts_first)
@@ -557,7 +563,7 @@ def _same_test(a, b):
 
 
 def _can_join(between, step):
-    """The earlier branch can be moved down to the later one: nothing between reads what it makes."""
+    """Whether an earlier branch may move down to the later one: nothing between reads what it makes."""
     earlier, *others = between
     gives = set(made(earlier)) | set(all_made([earlier]))
     if draws([earlier]) and draws(others):

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What an adjoint that is zero in one arm of a branch is multiplied with is computed in the other arm only.
+"""An adjoint that is zero in one arm of a branch is used in the other arm only: the opposite of tail merging.
 
     if c: dr = ...                      if c:
     else: dr = 0.0                          dr = ...
     dd = 2 * dr * d             ->          dd = 2 * dr * d
     dx[i] += dd                             dx[i] += dd
 
-The statements after the branch that are zero with such an adjoint, and what adds them to others, go into its arm.  A
-zero times what is not finite is left out with it: it is no NaN.  The opposite of tail merging; for source that is read.
+Statements after the branch that are zero with such an adjoint, and those that add them to other values, move into the
+arm.  Zero times a value that is not finite is omitted as well, so it gives no NaN.  This is for source for reading.
 
 >>> import numpy as np
 >>> from gradscribe.ast_transform.examples import gradient, show
@@ -62,7 +62,7 @@ from gradscribe.ast_transform.passes.algebra import is_generated
 
 
 def in_other_arm(function: Function) -> Function:
-    """The function with such statements in the arm where their adjoint is not zero; the one given is changed."""
+    """The function with such statements in the arm where their adjoint is not zero; it is changed in place."""
     counts = read_counts(function)
 
     def block(body):
@@ -173,7 +173,7 @@ def _renamed(s, rename):
 
 
 def _may_go_before(s, late):
-    """Whether a statement may be made before the branch: it makes something new, of what is there."""
+    """Whether a statement may move before the branch: it makes a new value, and none of `late` is involved."""
     return isinstance(s, Let) and isinstance(s.value, Apply) and is_fresh(s.value) and not raised(s) and \
         not may_raise(s.value) and not is_draw(s.value) and \
         late.isdisjoint(all_reads(s)) and late.isdisjoint(all_made([s]))
@@ -184,7 +184,7 @@ def _same_shape(a, b):
 
 
 def _is_zero_with(value, zero):
-    """Whether an operation gives zero where these operands are zero: it is linear in one of them."""
+    """Whether an operation gives zero if these operands are zero: it is linear in one of them."""
     args = [a in zero for a in value.args if isinstance(a, (Var, Const))]
     if role(value) in ("sum", "difference"):
         return all(args)
