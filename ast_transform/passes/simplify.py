@@ -219,9 +219,9 @@ class _Live:
 
 # --- common subexpressions --------------------------------------------------------------------------------------------
 
-def merge_common(body):
+def merge_common(body: list) -> tuple[list, dict[Var, Any]]:
     """(the body with one statement for what is computed twice, {value: the one in its place})."""
-    env = {}
+    env: dict[Var, Any] = {}
 
     def visit(block, table):
         out = []
@@ -395,7 +395,7 @@ def _keeps_length(now, before, axis):
     return not axis or _has_axes(facts[1])
 
 
-def ask_named_values(function):
+def ask_named_values(function: Function) -> None:
     """(p - y).shape[0]  ->  p.shape[0]: reads a length from a named value that has the same one.
 
     A value that is live for other reasons is preferred: then nothing is computed for its length alone.
@@ -542,9 +542,9 @@ def _movable(step):
 
 # --- branches ---------------------------------------------------------------------------------------------------------
 
-def merge_branches(body):
-    """if c: a; (others) if c: b  ->  if c: a; b"""
-    out = []
+def merge_branches(body: list) -> list:
+    """if c: a; (others) if c: b  ->  (others) if c: a; b"""
+    out: list = []
     for step in body:
         step = rebuilt(step, {}, merge_branches)
         if isinstance(step, If):
