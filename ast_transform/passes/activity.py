@@ -146,6 +146,7 @@ def passes_on(value: Any, active: set[Var]) -> bool:
 
 
 def rule_of(function: Any) -> Rule | None:
+    """The rule of a function, or None."""
     try:
         return RULES.get(function)
     except TypeError:

@@ -87,6 +87,12 @@ from gradscribe.ast_transform.source.diagnose import RuleError, TransformError
 
 
 class Forward(Tangents):
+    """One application of forward mode.
+
+    tangent: {value: its tangent}; active: values that have one; known: {(callee, positions of its active arguments):
+    the tangent function, or None}.
+    """
+
     def __init__(self, reader, label):
         self.reader, self.label, self.build = reader, label, reader.build
         self.tangent, self.active, self.known = {}, set(), {}
@@ -120,7 +126,7 @@ class Forward(Tangents):
         self.block(body)
         self.build.block = out
         self.build.origin = None
-        self.several = of_several_dtypes(body)
+        self.dtype_by_path = of_several_dtypes(body)
         dot = self.as_its_value(self.of(result), result)
         check_results([dot], [result], "forward mode")
         whole = Pack("tuple", (result, dot)) if value else dot
@@ -147,6 +153,7 @@ class Forward(Tangents):
         return self.known[callee, wrt]
 
     def made_tangent(self, callee, wrt):
+        """The same, computed."""
         inner = Forward(self.reader, f"jvp_{callee.label}")
         inner.known = self.known
         outer, origin = self.build.block, self.build.origin
@@ -206,7 +213,7 @@ class Forward(Tangents):
         """A tangent of the result, in the dtype that the result has on the path that is taken."""
         if isinstance(value, Pack) and isinstance(dot, Pack):
             return Pack(dot.kind, tuple(map(self.as_its_value, dot.items, value.items)), dot.keys, dot.cls)
-        if value not in self.several or not isinstance(dot, Var):
+        if value not in self.dtype_by_path or not isinstance(dot, Var):
             return dot
         fact = self.dot_fact(value)
         whole = self.build.apply(np.full_like, value, dot, hint=dot.hint, fact=fact, kind=TANGENT)
@@ -292,6 +299,7 @@ class Forward(Tangents):
             self.by_rule(step)
 
     def own_rule(self, step):
+        """The tangent of a function with a custom rule."""
         callee = step.value.function
         if callee.rule.mode == "vmap":
             self.batch_rule(step, callee)
@@ -351,6 +359,7 @@ class Forward(Tangents):
                 self.define(t, dot)
 
     def item(self, step):
+        """The tangent of x[index]."""
         x, index = step.value.args
         target = step.targets[0]
         if isinstance(x, Apply):            # one result of an operation that returns several
@@ -375,6 +384,7 @@ class Forward(Tangents):
         self.define(target, self.build.item(held, index, f"{target.hint}_dot"))
 
     def by_rule(self, step, several=False):
+        """The tangent of an operation by its rule: the sum of a term for each active argument."""
         value = step.value
         rule = rule_of(value.function)
         if rule is None:
@@ -414,6 +424,7 @@ class Forward(Tangents):
         self.define(step.targets[0], total)
 
     def several(self, step, terms):
+        """Sets the tangents of several results to the sums of the terms' parts."""
         rows = [t.items if isinstance(t, Struct) else [t] for t in terms]
         for k, target in enumerate(step.targets):
             if not target.fact.differentiable:
@@ -424,6 +435,7 @@ class Forward(Tangents):
             self.define(target, total)
 
     def term(self, rule, argument, bound, y, step):
+        """The terms of the tangent that one argument contributes."""
         operand = bound[argument]
         if argument not in rule.active:
             if rule.kind == "elementwise":
@@ -507,6 +519,7 @@ class Forward(Tangents):
         return out
 
     def part(self, rule, name, given):
+        """A part of a rule, read with these operands."""
         if name in rule.parts:
             with derivative_of(self.build, rule, name):
                 return read_derivative(self.reader, rule, name, given)
@@ -539,6 +552,7 @@ class Forward(Tangents):
         outer.append(branch)
 
     def side(self, side, var):
+        """The tangent of a value that becomes `var` on one path, with all axes."""
         if isinstance(side, Var):
             value = self.tangent.get(side)
             if value is None and side in self.unset and isinstance(side.fact, Array) and side.fact.dims:

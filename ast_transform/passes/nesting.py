@@ -340,6 +340,7 @@ def depth(node):
 
 
 def operands_of(node):
+    """The items of a tuple or list, or the parts of a slice."""
     return node.items if isinstance(node, Pack) else [p for p in (node.start, node.stop, node.step) if p is not None]
 
 

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 
 def is_array(value: Any) -> bool:
+    """Whether a value is an array or a number."""
     return isinstance(value, Var) and isinstance(value.fact, Array) or isinstance(value, Const) and isinstance(
         value.value, (numbers.Number, np.ndarray, np.generic))
 

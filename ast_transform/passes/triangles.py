@@ -59,5 +59,6 @@ def triangles_of(value):
 
 
 def option(value, name):
+    """An option of the record of an operation, or None."""
     record = record_of(value.function)
     return record.options.get(name) if record is not None else None

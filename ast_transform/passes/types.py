@@ -373,6 +373,7 @@ def static_key(index: Any) -> Any:
 
 
 def infer_apply(value: Apply):
+    """The fact of an operation."""
     return infer(value.function, value.args, value.kwargs)
 
 
