@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Scalar replacement: what every pass of a loop adds to one entry of an adjoint is summed in a number, and added after.
+"""Scalar replacement: what each iteration adds to one entry of an adjoint is summed in a scalar, and added afterwards.
 
-The entry must be one that nothing in the loop reads or sets, and one that is reached beside the loop as well: the
-write that follows the loop may stand where there is no pass.  Compiled code keeps the number in a register; the source
-that people read does without.
+Nothing in the loop may read or set the entry.  A statement beside the loop must use the same index, because the write
+after the loop runs even if there is no iteration.  This is for compiled code, which keeps the scalar in a register.
 
 Source: S. Carr and K. Kennedy, Scalar replacement in the presence of conditional control flow, Software: Practice and
 Experience 24 (1994).
@@ -57,7 +56,7 @@ from gradscribe.ast_transform.passes.types import item
 
 
 def summed_in_numbers(function: Function) -> Function:
-    """A function with such entries summed in numbers; the function given is changed."""
+    """A function with such entries summed in scalars; it is changed in place."""
     params = [p.value for p in function.params]
     while (found := _find(function.body, (), (), Regions(function.body, function.result, params))) is not None:
         _replace(*found)
@@ -65,7 +64,7 @@ def summed_in_numbers(function: Function) -> Function:
 
 
 def _find(block, loops, before, regions):
-    """The innermost loop of which a carried array has such an entry: what `_replace` needs to know, or None."""
+    """The arguments of `_replace` for an innermost loop with such an entry in a carried array, or None."""
     for at, loop in enumerate(block):
         inside = loops if isinstance(loop, If) else (*loops, loop)
         for inner in blocks(loop):
@@ -83,7 +82,7 @@ def _find(block, loops, before, regions):
 
 
 def _names(carry, loop, regions):
-    """The names that a carried array goes under in a pass, or None if it is not handed on alone."""
+    """The versions of a carried array in one iteration, or None if it is used as a whole or not carried on."""
     names = [carry.inner]
     for v in names:
         for use in regions.uses.get(v, ()):
@@ -103,7 +102,7 @@ def _names(carry, loop, regions):
 
 
 def _adds_a_number(step, names):
-    """Whether a statement of reverse mode's own adds a number to an entry of the array."""
+    """Whether a statement that reverse mode made adds a scalar to an entry of the array."""
     if own_write(step) is not put_add or not any(step.targets[0] is n for n in names):
         return False
     array, index, value = step.value.args
@@ -113,12 +112,12 @@ def _adds_a_number(step, names):
 
 
 def _stays(index, loop, regions):
-    """Whether an index is the same in every pass."""
+    """Whether an index is loop-invariant."""
     return all(loop not in regions.loops.get(v, ()) for v in operands(index))
 
 
 def _reached(index, fact, steps):
-    """Whether one of these statements, which run whenever the loop does, has the index into an array of this shape."""
+    """Whether one of these statements, which run whenever the loop does, indexes an array of this shape alike."""
     for step in steps:
         value = step.value if isinstance(step, Let) else None
         if isinstance(value, Apply) and value.args and (reads(value) == "part" or updates(value)):
@@ -131,7 +130,7 @@ def _reached(index, fact, steps):
 
 
 def _untouched(index, names, loops, regions):
-    """Whether nothing in the loop reads or sets the entry; what is added to it may come in any order."""
+    """Whether nothing in the loop reads or sets the entry; sums into it may be reordered."""
     for v in names:
         for use in regions.uses.get(v, ()):
             what, place = access(v, use.step) if use.part is None else ("shape", None)
@@ -169,7 +168,7 @@ def _replace(block, at, carry, index, names, regions):
     after = Var(hint, fact, array.kind)
     changed = carry.outer.like()
     position = block.index(loop)
-    if carry.next is carry.inner:               # nothing else of it changes here
+    if carry.next is carry.inner:               # the loop changes no other entry of the array
         changed = carry.init
         loop.carries.remove(carry)
         loop.body = replaced(loop.body, {carry.inner: changed})

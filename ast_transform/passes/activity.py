@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Activity analysis: what depends on the inputs; only that gets tangents and adjoints.
+"""Activity analysis: which values depend on the inputs, so that they get tangents or adjoints.
 
-A value is active if it is made of floating-point numbers and an active operand reaches it through a derivative.
+A value is active if it consists of floating-point numbers and depends on an active operand through a derivative.
 
 >>> from gradscribe.ast_transform.examples import form
 >>> text = "def f(x, y):\\n    s, c = np.sin(y), np.cos(x)\\n    k = np.floor(x)\\n    z = s * c\\n    return z + k"
@@ -20,7 +20,7 @@ from gradscribe.ast_transform.reader.values import Pullback, variables_in
 
 
 def active_values(body: list, wrt: Iterable[Var]) -> set[Var]:
-    """The active variables of a block, given those it starts from."""
+    """The active values of a block, given those to differentiate with respect to."""
     active, size = set(wrt), -1
     while size != len(active):
         size = len(active)
@@ -42,10 +42,10 @@ def _spread(body, active):
                 if (
                     c.inner not in active
                     and c.inner.fact.differentiable
-                    and (_is(c.init, active) or _is(c.next, active))
+                    and (_is_active(c.init, active) or _is_active(c.next, active))
                 ):
                     active.add(c.inner)
-                if (c.inner in active or _is(c.next, active)) and c.outer.fact.differentiable:
+                if (c.inner in active or _is_active(c.next, active)) and c.outer.fact.differentiable:
                     active.add(c.outer)
             if isinstance(step, While):
                 _spread(step.head, active)
@@ -54,14 +54,14 @@ def _spread(body, active):
             _spread(step.then, active)
             _spread(step.orelse, active)
             for j in step.joins:
-                if (_is(j.then, active) or _is(j.orelse, active)) and j.var.fact.differentiable:
+                if (_is_active(j.then, active) or _is_active(j.orelse, active)) and j.var.fact.differentiable:
                     active.add(j.var)
 
 
 def begun_with(body: list, active: set[Var], unset: set[Var]) -> set[Var]:
-    """What may be unset, has no tangent itself, and begins what has one: the values that are it, in loops and arms.
+    """Inactive values that may be unset and that loops or branches merge with active ones, by all their names.
 
-    Its tangent is zero and as large as it is, so it is made where the value is, and is set only where that is.
+    The tangent of such a value is zero and has its shape, so it is made where the value is set, and only there.
     """
     found: set
     handed: list[tuple[tuple, tuple]]
@@ -83,7 +83,7 @@ def begun_with(body: list, active: set[Var], unset: set[Var]) -> set[Var]:
 
 
 def useful_values(body: list, results: Iterable[Var]) -> set[Var]:
-    """The variables of a block whose derivatives reach one of the results: the others get no adjoint.
+    """The values of a block that a result depends on through derivatives: the others get no adjoint.
 
     >>> from gradscribe.ast_transform.examples import form
     >>> text = "def f(x):\\n    s = np.sin(x)\\n    c = np.cos(x)\\n    k = c > 0.5\\n    return s * k"
@@ -102,7 +102,7 @@ def _spread_back(body, useful):
     for step in reversed(body):
         if isinstance(step, Let):
             if any(t in useful for t in step.targets):
-                useful.update(_reached(step.value))
+                useful.update(_adjoint_operands(step.value))
         elif isinstance(step, (For, While)):
             for c in step.carries:
                 if c.outer in useful or c.inner in useful:
@@ -118,34 +118,35 @@ def _spread_back(body, useful):
             _spread_back(step.orelse, useful)
 
 
-def _reached(value):
-    """The operands that a result's adjoint may reach."""
+def _adjoint_operands(value):
+    """The operands of an operation to which the adjoint of its result may contribute."""
     if isinstance(value, Apply) and isinstance(value.function, Pullback):
         return [*operands(value), *(v for a in value.function.args for v in variables_in(a))]
     return [o for o in operands(value) if passes_on(value, {o})]
 
 
-def _is(node, active):
+def _is_active(node, active):
     return any(v in active for v in operands(node))
 
 
 def passes_on(value: Any, active: set[Var]) -> bool:
-    """A derivative can pass through an operation from its active operands."""
+    """Whether a derivative can pass through an operation from its active operands."""
     if not isinstance(value, Apply):
-        return _is(value, active)
+        return _is_active(value, active)
     if isinstance(value.function, Quoted) or value.function is held:
         return False
     if isinstance(value.function, Pullback):
         return any(v in active for a in value.function.args for v in variables_in(a))
     if isinstance(value.function, Function):
-        return _is(value, active)
+        return _is_active(value, active)
     rule = rule_of(value.function)
-    if rule is not None and rule.kind == "constant":        # np.sign of complex numbers is not: the modes refuse it
+    if rule is not None and rule.kind == "constant":        # not so of complex np.sign, which the modes reject
         return "real_only" in rule.options and any(v in active and v.fact.kind == "c" for v in operands(value))
-    return _is(value, active)
+    return _is_active(value, active)
 
 
 def rule_of(function: Any) -> Rule | None:
+    """The rule of a function, or None."""
     try:
         return RULES.get(function)
     except TypeError:
@@ -153,17 +154,17 @@ def rule_of(function: Any) -> Rule | None:
 
 
 def is_own(function: Any) -> bool:
-    """A plain function with a rule that is no other package's."""
+    """Whether a function is a plain one of the user's that has a rule."""
     return isinstance(function, types.FunctionType) and rule_of(function) is not None and \
         function.__module__.split(".")[0] not in ("numpy", "scipy", "gradscribe")
 
 
 def is_foreign(function: Any) -> bool:
-    """A plain function that is none of this package's: what it reads may be another thing in the next call."""
+    """Whether a function is a plain one from outside this package: the globals it reads may change between calls."""
     return isinstance(function, types.FunctionType) and (function.__module__ or "").split(".")[0] != "gradscribe"
 
 
 def has_ties(step: Let | For | While | If | Effect) -> bool:
-    """A statement whose derivative asks which entries are equal to its result."""
+    """Whether the derivative of a statement depends on which entries equal its result, as that of np.max does."""
     rule = rule_of(step.value.function) if isinstance(step, Let) and isinstance(step.value, Apply) else None
     return rule is not None and rule.options.get("ties", False)

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """A normal form of generated arithmetic: sums of products of factors, with one coefficient each.
 
-A sum of products is a list of terms; a term is a coefficient, the factors above the line and those below it.  Signs and
-numbers are collected, like terms are put together, and the arithmetic is written again where that is shorter.  Small
-factors are multiplied first.  Only statements that a transformation made are rewritten, where nothing else reads them.
+A sum of products is a list of terms; a term is a coefficient, the factors of its numerator and those of its
+denominator.  Signs and numbers are collected, like terms are added up, and the arithmetic is written again if that is
+shorter, small factors first.  Only statements that a transformation made, and that have one reader, are rewritten.
 
 >>> from gradscribe.ast_transform.examples import gradient, show
 >>> from gradscribe.ast_transform.passes.simplify import drop_dead
@@ -23,8 +23,8 @@ grad_f(x, w):
     dz = w * z
     return dz
 
-Exactly the same numbers are not promised: 0.5 * (2 * z) has no overflow any more, a * (b / c) may round in another way.
-What is zero in exact arithmetic is zero, where it was NaN before as well.
+Results may differ in the last bits: 0.5 * (2 * z) no longer overflows, and a * (b / c) may round differently.  What is
+zero in exact arithmetic becomes zero, even where it was NaN before.
 
 Source: sums of products as the canonical form of polynomials, e.g. Geddes, Czapor and Labahn, Algorithms for Computer
 Algebra (1992), chapter 3.
@@ -72,10 +72,10 @@ from gradscribe.ast_transform.rules.identities import IDENTITIES
 SUMS, PRODUCTS = {"sum", "difference"}, {"product", "quotient"}
 ARITHMETIC = SUMS | PRODUCTS | {"negation"}
 NUMBERS = (int, float)
-TERMS = 12                          # of one sum: more are left as they stand
-DEEP = 12                           # operations inside one another: what is further in is a factor
+TERMS = 12                          # the most in one sum: longer ones are not rewritten
+DEEP = 12                           # the deepest nesting of operations: anything deeper counts as a factor
 MEAN = "np.sum(a) / len(a) = np.mean(a)"
-FAR = 64                            # values that are computed from one, which are looked at
+FAR = 64                            # the most dependents of a value that are examined
 
 
 class Term(NamedTuple):
@@ -94,7 +94,7 @@ class Term(NamedTuple):
                     _short(self.divisor, other.coefficient)).reduced()
 
     def left_by(self, common):
-        """Without factors that it has."""
+        """This term divided by factors that it has."""
         return self._replace(above=tuple((Counter(self.above) - Counter(common.above)).elements()),
                              below=tuple((Counter(self.below) - Counter(common.below)).elements()))
 
@@ -102,13 +102,13 @@ class Term(NamedTuple):
         return self._replace(coefficient=-self.coefficient)
 
     def plus(self, other):
-        """Of two like terms."""
+        """The sum of two like terms."""
         if self.divisor == other.divisor:
             return self._replace(coefficient=self.coefficient + other.coefficient).reduced()
         return self._replace(coefficient=self.coefficient / self.divisor + other.coefficient / other.divisor, divisor=1)
 
     def reduced(self):
-        """Without the divisor where the quotient is exact: a whole number, or the divisor a power of two."""
+        """The term without its divisor where the quotient is exact: an integer, or the divisor a power of two."""
         p, q = self.coefficient, self.divisor
         if q < 0:
             p, q = -p, -q
@@ -121,7 +121,7 @@ class Term(NamedTuple):
         return self._replace(coefficient=p, divisor=q)
 
     def without(self, above, below=None):
-        """With one factor less above, and below."""
+        """The term with one factor less in the numerator, and in the denominator."""
         sides = list(self.above), list(self.below)
         sides[0].remove(above)
         if below is not None:
@@ -138,7 +138,7 @@ class Term(NamedTuple):
 def in_normal_form(function: Function) -> list:
     """The body of a function with its generated arithmetic in normal form, where that is shorter.
 
-    notes["factored"] says whether a factor was taken out of a sum: of what is read once now there may be more to do.
+    notes["factored"] is set to whether a factor was taken out of a sum: then a second run may find more.
     """
     counts = read_counts(function)
     env: dict = {}
@@ -163,7 +163,7 @@ def in_normal_form(function: Function) -> list:
 
 
 def is_generated(step: Let | For | While | If | Effect) -> bool:
-    """Whether a statement sets one value by an operation that no line of the user's asks for."""
+    """Whether a statement sets one value by an operation that a transformation made."""
     return isinstance(step, Let) and len(step.targets) == 1 and isinstance(step.value, Apply) and \
         step.origin is not None and bool(step.origin.generated) and not raised(step)
 
@@ -187,10 +187,10 @@ class _Block:
         self.quotients = {s.value.args: k for k, s in enumerate(body) if isinstance(s, Let) and is_application(
             s.value, operator.truediv) and not s.value.kwargs and (not is_generated(s) or counts.get(
                 s.targets[0], 0) > 1) and all(isinstance(a, Var) for a in s.value.args)}
-        self.kinds = (TEMPORARY, ADJOINT)       # of what may become part of a statement
-        self.again = False                      # whether a factor was taken out, which may be one of a product now
-        self.depth = 0                          # how many operations are being looked into
-        self.reads: dict = {}                   # how often the statement reads a value: x + x does twice
+        self.kinds = (TEMPORARY, ADJOINT)       # of values that may be absorbed into a statement
+        self.again = False                      # whether a factor was taken out, which may now be one of a product
+        self.depth = 0                          # of the operation that is being expanded
+        self.reads: dict = {}                   # how often the statement reads a value: twice in x + x
         self.place = {s.targets[0]: k for k, s in enumerate(body) if isinstance(s, Let) and len(s.targets) == 1 and
                       isinstance(s.value, Apply) and not raised(s)}
         self.chosen_from = {v for s in body if isinstance(s, Let) and _chooses(s.value) for v in operands(s.value)}
@@ -206,7 +206,7 @@ class _Block:
         return out
 
     def shorter(self, step, at):
-        """The statements that stand for one, or None where they are no shorter."""
+        """The statements that replace one, or None if they are no shorter."""
         absorbed = []
         self.reads = Counter(a for a in step.value.args if isinstance(a, Var)) if role(step.value) in SUMS else {}
         self.kinds = (TEMPORARY,) if len(self.reads) > 1 else (TEMPORARY, ADJOINT)
@@ -241,12 +241,12 @@ class _Block:
         self.again |= writer.factored
         return writer.statements(total)
 
-    # what factors are together
+    # rewriting factors
 
     def by_identities(self, term, writer):
-        """With what rules/identities.py says of a factor above and one below.
+        """A term with a factor and a divisor of it replaced by an identity of rules/identities.py.
 
-        Not where np.where chooses from the result: an identity holds where the primal is defined, and may raise
+        Not used where np.where selects from the result: an identity holds where the primal is defined, and may raise
         elsewhere.
         """
         for v in term.above:
@@ -267,7 +267,7 @@ class _Block:
             value.args) == len(pattern.args) and all(map(self.matches, pattern.args, value.args, (bound, bound)))
 
     def with_means(self, term, writer):
-        """np.mean for a sum that is divided by how many it adds up."""
+        """A term with np.mean in the place of a sum that is divided by the number of its entries."""
         for v in term.above:
             value = self.values.get(v)
             if role(value) != "total" or self.counts.get(v) != 1 or len(value.args) != 1 or not isinstance(
@@ -290,7 +290,7 @@ class _Block:
         return term
 
     def with_what_is_there(self, term, at):
-        """xhat for z / sd, where xhat = z / sd stands before and is read anyway."""
+        """A term with xhat in the place of z / sd, where xhat = z / sd is computed before and has other readers."""
         for v in term.above:
             for w in term.below:
                 k = self.quotients.get((v, w))
@@ -300,12 +300,12 @@ class _Block:
         return term
 
     def size(self, value, absorbed):
-        """The operations of a value, with what it absorbs."""
+        """The number of operations in a value, with those that it absorbs."""
         return 1 + sum(self.size(self.body[self.place[a]].value, absorbed) if a in absorbed else 0
                        for a in value.args if isinstance(a, Var))
 
     def definition(self, v, at):
-        """The operation that makes a value which only this one reads, if it may be made here as well."""
+        """The operation that makes a value with this one reader, if it may as well be computed here; or None."""
         k = self.place.get(v) if self.depth < DEEP and isinstance(v, Var) and v.kind in self.kinds and self.counts.get(
             v) in (1, self.reads.get(v)) else None
         if k is None or not _is_arithmetic(self.body[k]):
@@ -322,7 +322,7 @@ class _Block:
         return None if k is None else self.body[k].value
 
     def sum_of(self, value, at, absorbed):
-        """The terms of a value; None where there are too many."""
+        """The terms of a value; None if there are too many."""
         self.depth += 1
         try:
             return self.terms(value, at, absorbed)
@@ -341,7 +341,7 @@ class _Block:
         return [self.product(value, at, absorbed)]
 
     def terms_of(self, a, at, absorbed):
-        """The terms of an operand of a sum, which may be a sum."""
+        """The terms of an operand of a sum, which may be a sum itself."""
         inner = self.definition(a, at)
         if inner is not None and role(inner) in SUMS | {"negation"}:
             before = len(absorbed)
@@ -354,7 +354,7 @@ class _Block:
         return self.one(a, at, absorbed)
 
     def one(self, a, at, absorbed):
-        """The terms of an operand: one, it is a factor or a product of factors."""
+        """The single term of an operand that is a factor or a product of factors, in a list."""
         if _is_number(a):
             return [Term(a.value)]
         inner = self.definition(a, at)
@@ -378,7 +378,7 @@ class _Block:
         before = len(absorbed)
         (left,), (right,) = (self.one(a, at, absorbed) for a in value.args)
         found = combine(left, right)
-        if math.isnan(found.coefficient) or math.isnan(found.divisor):      # numbers that stay apart
+        if math.isnan(found.coefficient) or math.isnan(found.divisor):      # the numbers are not multiplied
             del absorbed[before:]
             (left,), (right,) = ([Term(a.value)] if _is_number(a) else [Term(1, (a,))] for a in value.args)
             found = combine(left, right)
@@ -386,7 +386,7 @@ class _Block:
 
 
 def _without_roots(term, radicands):
-    """r for np.sqrt(r) * np.sqrt(r), where a root is left, which says what is not a number."""
+    """A term with r in the place of np.sqrt(r) * np.sqrt(r), if another root is left: it is NaN for a negative r."""
     for side in ("above", "below"):
         factors = list(getattr(term, side))
         for v in dict.fromkeys(factors):
@@ -398,7 +398,7 @@ def _without_roots(term, radicands):
 
 
 def _common_factors(terms):
-    """What all terms have in common, without a coefficient; None where that is nothing."""
+    """The factors that all terms share, as a term with coefficient 1; None if there are none."""
     if len(terms) < 2:
         return None
     sides = []
@@ -411,7 +411,7 @@ def _common_factors(terms):
 
 
 def _together(terms):
-    """Like terms put together; what is left of a sum that is zero is no term."""
+    """The terms with like ones added up, without those that cancel."""
     found = {}
     for t in terms:
         kept = found.get(t.key())
@@ -424,10 +424,10 @@ class _Writer:
 
     def __init__(self, step):
         self.step, self.made, self.factored = step, [], False
-        self.rules, self.identities = [], []        # what makes the statements
+        self.rules, self.identities = [], []        # that explain the statements
 
     def sum(self, terms):
-        """The operand that holds the sum; None where there is no term, or its numbers are none."""
+        """The operand that holds the sum; None if there is no term, or a coefficient is not finite."""
         if not terms or not all(math.isfinite(t.coefficient) and math.isfinite(t.divisor) and t.divisor for t in terms):
             return None
         common = _common_factors(terms)
@@ -447,7 +447,7 @@ class _Writer:
         return self.apply(operator.neg, total) if flip else total
 
     def product(self, term):
-        """Small factors first; a quotient where there is something to divide."""
+        """The operand that holds a term: small factors are multiplied first, and divided as soon as possible."""
         groups, total = {}, None if term.coefficient == 1 else Const(_plain(term.coefficient))
         below = [] if term.divisor == 1 else [Const(_plain(term.divisor))]
         for v, side in [(v, 0) for v in term.above] + [(v, 1) for v in term.below]:
@@ -483,7 +483,7 @@ class _Writer:
         return var
 
     def statements(self, total):
-        """What was made; the last one sets what the statement set, with its name."""
+        """The statements that were made; the last one sets the target of the original statement."""
         origin = self.step.origin.shortened(self.identities, self.rules)
         for step in self.made:
             step.targets[0].hint, step.origin = describe(step.value.function, step.value.args), origin
@@ -494,7 +494,7 @@ class _Writer:
 
 
 def _short(a, b):
-    """a * b; NaN, with which nothing is written, where no person would write the product: 0.1 * 0.1."""
+    """a * b; NaN, which stops the rewriting, if the product has more digits than both: 0.1 * 0.1."""
     product = a * b
     if a in (1, -1) or b in (1, -1):
         return product
@@ -503,12 +503,12 @@ def _short(a, b):
 
 
 def _plain(number):
-    """2.0 as 2: a number of Python's changes no dtype of floating-point numbers."""
+    """2.0 as 2: a Python number does not change the dtype of a floating-point operand."""
     return int(number) if float(number).is_integer() and abs(number) < 2 ** 53 else number
 
 
 def _extent(v):
-    """How many axes of more than one entry a value has."""
+    """The number of axes of a value that are not of length one."""
     return sum(not d.is_unit for d in v.fact.dims) if isinstance(v, Var) else 0
 
 
@@ -517,7 +517,7 @@ def _is_number(a):
 
 
 def _is_arithmetic(step):
-    """Whether a statement is arithmetic of floating-point numbers, its constants Python's."""
+    """Whether a statement is arithmetic on floating-point values and Python numbers."""
     value = step.value
     return role(value) in ARITHMETIC and not value.kwargs and _is_float(step.targets[0]) and all(
         _is_float(a) or _is_number(a) or role(value) in PRODUCTS and _is_count(a) for a in value.args)
@@ -529,12 +529,12 @@ def _alike(a, b):
 
 
 def _is_count(v):
-    """A whole number, as a factor, whose products do not wrap around."""
+    """Whether an operand is an integer whose products do not overflow."""
     return isinstance(v, Var) and whole(v)
 
 
 def _chooses(value):
-    """Whether an operation leaves some entries of its operands out, by a condition."""
+    """Whether an operation selects entries of its operands by a condition, as np.where does."""
     record = record_of(value.function) if isinstance(value, Apply) else None
     return record is not None and "masks" in record.options
 
@@ -546,9 +546,9 @@ def _is_float(v):
 # --- what loops carry ------------------------------------------------------------------------------------------------
 
 def constant_carries(function: Function) -> list:
-    """The body of a function without the numbers that loops carry and never change, through branches and inner loops.
+    """The body of a function without scalars that loops carry and never change, through branches and inner loops.
 
-    The optimistic search of constant propagation: all carries keep what they are entered with, until one is found that
+    It is optimistic constant propagation: all carries are assumed to keep their first value, until one is found that
     does not.  Source: Wegman and Zadeck, Constant propagation with conditional branches, TOPLAS 13 (1991).
     """
     carries = [c for s in walk(function.body) for c in getattr(s, "carries", ()) if _is_float_number(c.inner)]
@@ -563,7 +563,7 @@ def constant_carries(function: Function) -> list:
             return v
 
         grown = True
-        while grown:                    # what both arms of a branch hand on
+        while grown:                    # joins of which both arms give one value
             found = {j.var: j.then for j in joins if j.var not in env and same_operand(of(j.then), of(j.orelse))}
             env.update(found)
             grown = bool(found)
@@ -593,7 +593,7 @@ def _is_float_number(v):
 # --- transposes of products ------------------------------------------------------------------------------------------
 
 def turned_products(function: Function) -> list:
-    """The body of a function with B.T @ A for (A.T @ B).T, where that has fewer transposes, and np.outer(b, a) for
+    """The body of a function with B.T @ A for (A.T @ B).T, if that has fewer transposes, and np.outer(b, a) for
     np.outer(a, b).T.
     """
     counts = read_counts(function)
@@ -605,7 +605,7 @@ def turned_products(function: Function) -> list:
         place, out = {id(s): k for k, s in enumerate(found)}, []
 
         def once(v, at):
-            """The statement that makes a value for this one alone, of arrays that are what they were."""
+            """The operation that makes a value with this one reader, if its operands have not changed; or None."""
             made = values.get(v)
             if made is None or counts.get(v) != 1 or not is_generated(made) or any(
                     place[id(made)] < k < at and not names.isdisjoint(operands(made.value)) for k, names in changed):
@@ -613,7 +613,7 @@ def turned_products(function: Function) -> list:
             return made.value
 
         def turned(v):
-            """A matrix whose transpose this is, or None."""
+            """The matrix of which a value is the transpose, or None."""
             made = values.get(v)
             return made.value.args[0] if made is not None and _is_transpose(made.value) else None
 
@@ -655,8 +655,8 @@ def _is_transpose(value):
 
 
 def axis_and_keepdims(value):
-    """The words of a reduction, its axis a number, a tuple of such, or None; None where there are others, or it is not
-    known what they say.
+    """The keywords of a reduction, {"axis": an int, a tuple of ints or None, "keepdims": a bool}; None if there are
+    other keywords, or values that are not known.
     """
     words = {k: a.value if isinstance(a, Const) else NotImplemented for k, a in value.kwargs}
     axis, kept = words.get("axis"), words.get("keepdims", False)
@@ -667,10 +667,10 @@ def axis_and_keepdims(value):
 # --- axes of length one ----------------------------------------------------------------------------------------------
 
 def axes_kept(function: Function) -> list:
-    """The body of a function where reductions keep their axis, or do not, as their only reader wants it.
+    """The body of a function where reductions keep their axis, or do not, as their only reader uses it.
 
-    np.sum(a, axis=1)[:, None] becomes np.sum(a, axis=1, keepdims=True), and what has keepdims and [:, 0] has neither.
-    An index goes into a quotient of a number: (1 / s)[:, None] is 1 / s[:, None].
+    np.sum(a, axis=1)[:, None] becomes np.sum(a, axis=1, keepdims=True); a reduction with keepdims=True that is read by
+    [:, 0] loses both.  An index moves into arithmetic with a number: (1 / s)[:, None] is 1 / s[:, None].
     """
     counts = read_counts(function)
 
@@ -707,10 +707,10 @@ def axes_kept(function: Function) -> list:
 
 
 def _with_its_axes(value, index, fact):
-    """The reduction of one axis that keeps it, or does not; None where the index asks for something else."""
+    """The reduction that an index of a reduction of one axis is, with keepdims or without; None if it is neither."""
     record = record_of(value.function)
     if record is None or "keepdims" not in record.signature.parameters or len(value.args) != 1:
-        return None                     # no reduction
+        return None                     # not a reduction
     words, rank = axis_and_keepdims(value), value.args[0].fact.rank if isinstance(value.args[0], Var) else 0
     if words is None or type(axis := words.get("axis")) is not int:
         return None
@@ -732,21 +732,21 @@ def _with_its_axes(value, index, fact):
 # --- sums that are zero ----------------------------------------------------------------------------------------------
 
 class _Polynomials:
-    """Values as polynomials: of entries of arrays, and of sums of such over an axis, with an index for each axis.
+    """Values as polynomials in entries of arrays, and in sums of these over an axis, with an index for each axis.
 
     A polynomial is {monomial: coefficient}; a monomial is a set of ((atom, its indices), exponent).  A factor that does
-    not depend on the index of a sum stands before it; what is left is an atom, by its text.  So two sums are one where
-    they are the same but for the names of their indices.  An index is the number of the value's axis, -1 along an axis
-    of length one.
+    not depend on the index of a sum is moved out of it; the rest of the sum is an atom, compared by its text.  So two
+    sums are equal if they differ in the names of their indices only.  An index is the number of the value's axis, -1
+    along an axis of length one.
     """
 
     def __init__(self, function):
         self.made = {s.targets[0]: s.value for s in walk(function.body) if isinstance(s, Let) and len(s.targets) == 1}
         self.waiting = [v for v in self.made if _is_float(v)]
-        self.found, self.opaque = {}, set()     # opaque: what is no polynomial of what it is made from
+        self.found, self.opaque = {}, set()     # opaque: not a polynomial in their operands
 
     def of(self, v):
-        """The polynomial of an operand: those of all values are found in their order, each of what was found before."""
+        """The polynomial of an operand.  The first call computes those of all values, in their order."""
         if self.waiting:
             waiting, self.waiting = self.waiting, ()
             for made in waiting:
@@ -756,7 +756,7 @@ class _Polynomials:
                 raise _Unknown
             return {frozenset(): v.value} if v.value else {}
         if v not in self.found:
-            self.found[v] = self.atom(v)        # until it is known: what asks for itself is an atom
+            self.found[v] = self.atom(v)        # until it is known: a value that depends on itself is an atom
             try:
                 self.found[v] = self.computed(v)
             except _Unknown:
@@ -789,13 +789,13 @@ class _Polynomials:
         raise _Unknown
 
     def along(self, x, v):
-        """The polynomial of an operand that is broadcast to a value's axes."""
+        """The polynomial of an operand, broadcast to the axes of a value."""
         found = self.of(x)
         shift = v.fact.rank - (x.fact.rank if isinstance(x, Var) else 0)
         if isinstance(x, Var):
             for k, d in enumerate(x.fact.dims):
                 if not d.is_unit and not d.same(v.fact.dims[k + shift]):
-                    raise _Unknown          # of length one, perhaps
+                    raise _Unknown          # it may be of length one
         return _with_indices(found, lambda k: k + shift) if shift else found
 
     def multiplied(self, a, b):
@@ -806,7 +806,7 @@ class _Polynomials:
             for n, d in b.items():
                 key = self.product_of(m, n)
                 if not c * d or not math.isfinite(c * d):
-                    raise _Unknown          # too small, or too large, for a number
+                    raise _Unknown          # underflow or overflow
                 total[key] = total.get(key, 0) + c * d
         return {m: c for m, c in total.items() if c}
 
@@ -851,7 +851,7 @@ class _Polynomials:
         return {m: c for m, c in total.items() if c}
 
     def product_of(self, m, n):
-        """Of two monomials; what cancels must not be 0."""
+        """The product of two monomials; what cancels must not be 0."""
         powers = dict(m)
         for factor, power in n:
             powers[factor] = powers.get(factor, 0) + power
@@ -884,7 +884,7 @@ class _Polynomials:
 
 
 class _Unknown(Exception):
-    """Raised where a value is no polynomial of what it is made from: it is an atom."""
+    """Raised for a value that is not a polynomial in its operands: it is an atom."""
 
 
 def _added(a, b, sign):
@@ -902,9 +902,9 @@ def _with_indices(polynomial, of):
 
 
 def without_zeros(function: Function) -> tuple:
-    """The body and the result of a function without the terms of generated sums that are proved to be zero.
+    """The body and the result of a function without terms of generated sums that are proved to be zero.
 
-    The adjoint of the shift in log-sum-exp is one: its terms sum to 0.
+    The adjoint of the shift in log-sum-exp is one: its terms add up to 0.
 
     >>> from gradscribe.ast_transform.examples import gradient, show
     >>> from gradscribe.ast_transform.passes.simplify import drop_dead
@@ -958,7 +958,7 @@ def _without_terms(function, known):
         return isinstance(v, Var) and _is_float(v) and v in known.made and not known.of(v)
 
     body = block(function.body)
-    for step in walk(body) if proved else ():       # the user's statement tells why no line of its adjoint is there
+    for step in walk(body) if proved else ():       # the user's statement explains why its adjoint has no line
         if isinstance(step, Let) and step.origin is not None and not step.origin.generated:
             step.origin = step.origin.shortened([
                 f"the adjoint of {step.targets[0].hint} is zero: its terms sum to 0" if o.generated == 1 else
@@ -967,10 +967,25 @@ def _without_terms(function, known):
 
 
 def _without_influence(function):
-    """Generated values that others are computed from, and none of these depends on: the tangent of the shift in
-    log-sum-exp.  Each path from such a value ends in a polynomial that does not have it.
+    """Generated values that others are computed from, though none of these depends on them.
+
+    The tangent of the shift in log-sum-exp is one.  Each path from such a value ends in a polynomial without it.
     """
-    known, readers = _Polynomials(function), {}
+    known = _Polynomials(function)
+    if not any(role(value) == "total" for value in known.made.values() if isinstance(value, Apply)):
+        return []                       # only the terms of a sum cancel
+    readers = _readers(function)
+    found = [s.targets[0] for s in walk(function.body) if is_generated(s) and _is_float(s.targets[0])]
+    for v in found[:1]:
+        known.of(v)
+    candidates = [v for v in found if v in known.opaque and len(readers.get(v, ())) > 1]
+    return [v for v in candidates if (after := _computed_from(v, readers)) is not None and
+            _influence_ends(v, after, known, readers)]
+
+
+def _readers(function):
+    """{value: the operations that read it, and None for each other reader}."""
+    readers = {}
     for step in walk(function.body):
         if isinstance(step, Let) and isinstance(step.value, Apply):
             for v in operands(step.value):
@@ -980,50 +995,48 @@ def _without_influence(function):
                 readers.setdefault(v, []).append(None)
     for v in operands(function.result):
         readers.setdefault(v, []).append(None)
+    return readers
 
-    def ends(v, after):
-        queue, seen = [v], {v}
-        for u in queue:
-            for step in readers.get(u, ()):
-                if step is None or not is_generated(step) or not _is_float(t := step.targets[0]):
-                    return False
-                polynomial = known.of(t)
-                if t in known.opaque:
-                    return False
-                if t not in seen and _has(polynomial, after):
-                    seen.add(t)
-                    queue.append(t)
-        return True
 
-    def computed_from(v):
-        """All that is computed from a value; None where that is much."""
-        found = {v}
-        for u in (queue := [v]):
-            more = [t for s in readers.get(u, ()) if s is not None for t in s.targets if t not in found]
-            found.update(more)
-            queue += more
-            if len(found) > FAR:
-                return None
-        return found
+def _computed_from(v, readers):
+    """All values that are computed from one; None where there are more than FAR."""
+    found = {v}
+    for u in (queue := [v]):
+        more = [t for s in readers.get(u, ()) if s is not None for t in s.targets if t not in found]
+        found.update(more)
+        queue += more
+        if len(found) > FAR:
+            return None
+    return found
 
-    if not any(role(value) == "total" for value in known.made.values() if isinstance(value, Apply)):
-        return []                       # what cancels is a sum's
-    found = [s.targets[0] for s in walk(function.body) if is_generated(s) and _is_float(s.targets[0])]
-    for v in found[:1]:
-        known.of(v)
-    candidates = [v for v in found if v in known.opaque and len(readers.get(v, ())) > 1]
-    return [v for v in candidates if (after := computed_from(v)) is not None and ends(v, after)]
+
+def _influence_ends(v, after, known, readers):
+    """Whether each path from a value ends in a generated value whose polynomial has none of the values `after`."""
+    queue, seen = [v], {v}
+    for u in queue:
+        for step in readers.get(u, ()):
+            if step is None or not is_generated(step) or not _is_float(t := step.targets[0]):
+                return False
+            polynomial = known.of(t)
+            if t in known.opaque:
+                return False
+            if t not in seen and _has(polynomial, after):
+                seen.add(t)
+                queue.append(t)
+    return True
 
 
 def _has(polynomial, values):
-    """Whether a polynomial has one of some values, as an atom or within the text of a sum."""
+    """Whether a polynomial contains one of some values, as an atom or inside a sum."""
     def within(factors):
         return any(a in values or isinstance(a, tuple) and a[0] == "sum" and within(a[1]) for (a, _), _ in factors)
     return any(map(within, polynomial))
 
 
 def live_values(body: list, result: Any, without: Iterable[Let] = ()) -> set[Var]:
-    """The values that a result needs, or a statement that is no operation; but for what some operations read."""
+    """The values that a result, or a statement other than an operation, depends on; the operations `without` are left
+    out.
+    """
     left_out = set(map(id, without))
     made = {t: s.value for s in walk(body) if isinstance(s, Let) and id(s) not in left_out for t in s.targets}
     queue = [*operands(result), *(v for s in walk(body) if not isinstance(s, Let) for v in _own_reads(s))]
@@ -1036,7 +1049,7 @@ def live_values(body: list, result: Any, without: Iterable[Let] = ()) -> set[Var
 
 
 def _own_reads(step):
-    """What a statement that is no operation reads, without what those inside it do."""
+    """The values that a loop or branch itself reads, without those that statements inside it read."""
     inside = {id(s) for block in blocks(step) for s in walk(block)}
     yield from all_reads(step) if not inside else (
         v for v in all_reads(rebuilt(step, {}, lambda _: [])))

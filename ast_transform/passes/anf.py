@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Building normal form: one operation a statement, foldings that are exact for every array made on the way.
+"""The builder of the normal form: one operation per statement, with constant folding that is exact for every array.
 
 >>> from gradscribe.ast_transform.core.form import Var, Const
 >>> from gradscribe.ast_transform.core.kinds import Array
@@ -35,23 +35,23 @@ class Builder:
     def __init__(self, origin=None, block=None):
         self.block, self.origin, self.made = [] if block is None else block, origin, {}
         self.fold, self.again, self.segments = True, False, False       # the last two: inside a checkpoint
-        self.to_read = False            # whether what is built is source that is read: 1 / 3 is not 0.3333333333333333
+        self.to_read = False            # whether the source is for reading: 1 / 3 stays, not 0.3333333333333333
 
     def let(self, hint, value, fact, kind=TEMPORARY):
-        """A name for a value."""
+        """A new variable that is set to a value."""
         var = Var(hint, fact, kind, self.again)
         self.block.append(Let((var,), value, self.origin))
         self.made[var] = value
         return var
 
     def several(self, hints, value, fact_list, kind=TEMPORARY):
-        """Names for the results of one operation."""
+        """New variables that are set to the results of one operation."""
         targets = tuple(Var(h, f, kind) for h, f in zip(hints, fact_list))
         self.block.append(Let(targets, value, self.origin))
         return targets
 
     def definition(self, node):
-        """The operation a name was made by, or None."""
+        """The operation that makes a variable, or None."""
         value = self.made.get(node) if isinstance(node, Var) else None
         return value if isinstance(value, Apply) else None
 
@@ -60,7 +60,7 @@ class Builder:
         return self.call(function, args, kwargs, hint, kind, fact)
 
     def call(self, function, args, kwargs, hint=None, kind=TEMPORARY, fact=None):
-        """The same; the function's own words may be named as ours are."""
+        """The same for a function whose keywords may be called `hint`, `kind` or `fact` themselves."""
         words = tuple(kwargs.items())
         if not words and function in _PYTHON and all(isinstance(a, Const) and type(a.value) in _SCALARS for a in args):
             known = self.computed(function, args)
@@ -84,13 +84,13 @@ class Builder:
         return self.let(hint or describe(function, args), value, fact, kind)
 
     def follows(self, value, fact):
-        """Refuses an operation that puts numbers into an array of objects: derivatives are not followed there."""
+        """Rejects an operation that puts numbers into an array of objects, through which no derivative is taken."""
         if isinstance(fact, Array) and fact.of_objects and any(
                 isinstance(v.fact, Array) and v.fact.differentiable for v in operands(value)):
             raise LanguageError(OF_OBJECTS, self.origin, "Use a list.")
 
     def lengths_compared(self, function, a, b):
-        """A comparison of two lengths that are certainly one, or differ by a number that is known."""
+        """The constant result of comparing two lengths that differ by a known number; None for other operands."""
         lengths = [fact_of(v).length.normal() if isinstance(v, Var) and getattr(self.made.get(v), "function", None) is
                    shape_of else None for v in (a, b)]
         if None in lengths or lengths[0].symbol is not lengths[1].symbol:
@@ -101,7 +101,7 @@ class Builder:
     def computed(function, args):
         try:
             value = function(*(a.value for a in args))
-        except Exception:               # left to fail where the user wrote it
+        except Exception:               # it fails when the user's line runs
             return None
         return Const(value) if type(value) in _SCALARS else None
 
@@ -116,7 +116,7 @@ class Builder:
         return self.apply(operator.neg, a)
 
     def alike(self, a, b):
-        """The same value, or two that are computed alike."""
+        """Whether two operands are one value, or are computed by the same arithmetic."""
         if a is b:
             return True
         if isinstance(a, Const) and isinstance(b, Const):
@@ -126,7 +126,7 @@ class Builder:
             len(x.args) == len(y.args) and all(map(self.alike, x.args, y.args))
 
     def sign_of(self, a):
-        """(whether it is a negation, what is negated)."""
+        """(whether an operand is negated or a negative constant, the operand without its sign)."""
         if isinstance(a, Const) and type(a.value) in (int, float) and a.value < 0:
             return True, Const(-a.value)
         made = self.definition(a)
@@ -157,7 +157,7 @@ class Builder:
 
     @staticmethod
     def keeps(one, b):
-        """1 * b is b, dtype included."""
+        """Whether 1 * b has the dtype of b."""
         kind = fact_of(b).kind
         return (
             kind in "fc"
@@ -201,7 +201,7 @@ class Builder:
         return self.apply(operator.sub, a, b)
 
     def arithmetic(self, function, args):
-        """An operation of a rule's part or of the driver, folded where that is exact."""
+        """An operation of a rule or of a mode, folded where that is exact."""
         fold = {operator.mul: self.multiply, operator.add: self.add, operator.sub: self.subtract,
                 operator.truediv: self.divide}.get(function)
         if fold and all(isinstance(fact_of(a), Array) for a in args):
@@ -212,7 +212,7 @@ class Builder:
             return args[0]
         return self.apply(function, *args)
 
-    # places
+    # indexing, dtypes and lengths
 
     def item(self, x, index, hint=None, kind=TEMPORARY):
         """x[index]"""
@@ -248,7 +248,7 @@ def _number(node):
 
 
 def _exact(a, b):
-    """a * b loses nothing, nor does it when one is taken into the other first."""
+    """Whether multiplying by a and then by b is exactly multiplying by a * b: one of them is a power of two."""
     def whole(v):
         return (
             isinstance(v, int) or isinstance(v, float) and v == int(v) and abs(v) < 2**53
@@ -264,12 +264,12 @@ _SIGNS = {operator.add: "+", operator.sub: "-", operator.mul: "*", operator.true
           operator.matmul: "@", operator.getitem: "[]", operator.neg: "-", operator.lt: "<", operator.gt: ">"}
 
 
-PACKAGES = ("scipy.linalg", "scipy.special")        # named only if the program has imported them
-OBJECTS = "scipy.stats"                             # whose functions are methods of objects, or objects
+PACKAGES = ("scipy.linalg", "scipy.special")        # looked up only if the program has imported them
+OBJECTS = "scipy.stats"                             # its functions are objects, or methods of objects
 
 
 def _of_object(function):
-    """How a method of an object that a package has, or such an object, is written; or None."""
+    """The spelling of an object of scipy.stats, or of a method of one; None for other functions."""
     held = vars(sys.modules.get(OBJECTS, object))
     owner = getattr(function, "__self__", function)
     if not type(owner).__module__.startswith(OBJECTS):
@@ -281,7 +281,7 @@ def _of_object(function):
 
 
 def spelled(function: Any) -> str:
-    """How a function is written, for messages."""
+    """The spelling of a function in messages: np.sin, scipy.linalg.expm, +."""
     if function in _SIGNS:
         return _SIGNS[function]
     name = getattr(function, "__name__", None) or _of_object(function) or repr(function)
@@ -309,7 +309,7 @@ def spelled(function: Any) -> str:
 
 
 def describe(function: Any, args: Iterable) -> str:
-    """A name that says what a temporary holds."""
+    """A descriptive name for a temporary: sin_x for np.sin(x)."""
     names = [a.hint for a in args if isinstance(a, Var)]
     label = getattr(function, "__name__", "value")
     if function in _PYTHON or function is operator.matmul or label.startswith("_"):

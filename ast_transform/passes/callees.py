@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Calls of functions that have a normal form of their own: read in place, or kept where a mode derives another of it.
+"""Calls of functions that have a normal form of their own: which ones are inlined, and how.
+
+A call is kept where a mode makes a derivative function of the callee; elsewhere its body is inlined.
 
 >>> from gradscribe.ast_transform.core.form import Const, Param
 >>> x, y, z = Var("x", Array(float)), Var("y", Array(float)), Var("z", Array(float))
@@ -31,37 +33,37 @@ from gradscribe.ast_transform.reader.derivatives import CustomFunction
 
 
 def called(step):
-    """The function with a normal form of its own that a statement calls, or None."""
+    """The function with its own normal form that a statement calls, or None."""
     function = step.value.function if isinstance(step, Let) and isinstance(step.value, Apply) else None
     return function if isinstance(function, Function) else None
 
 
 def is_call(step: Let | For | While | If | Effect) -> bool:
-    """Whether a statement calls such a function, which has no rule of its own."""
+    """Whether a statement calls such a function, and it has no custom rule."""
     callee = called(step)
     return callee is not None and not isinstance(callee, CustomFunction)
 
 
 def is_of_some_lines(callee: Function) -> bool:
-    """Whether a function stands for three lines of the user's or more."""
+    """Whether a function has three source lines or more."""
     return len({s.origin.line for s in walk(callee.body) if getattr(s, "origin", None) is not None}) >= 3
 
 
 def stands_alone(callee: Function) -> bool:
-    """Whether what a mode derives of a callee is a function, too: it has a few lines, and gives no argument away."""
+    """Whether a mode keeps calls of a callee: it has some lines, and its results do not alias its arguments."""
     return is_of_some_lines(callee) and bool(callee.notes.get("fresh"))
 
 
 def are_its_own(results: list, params: Iterable[Param]) -> bool:
-    """Whether results are arrays that a caller can tell apart, from one another and from what it passes."""
+    """Whether results are arrays, different from one another and from the parameters."""
     return all(isinstance(r, Var) and type(r.fact) is Array for r in results) and \
         len(set(results)) == len(results) and {p.value for p in params}.isdisjoint(results)
 
 
 def in_place_of_calls(body: list, instead: Callable[[Let, Function], list | None]) -> tuple[list, bool]:
-    """(the body with other statements in place of calls, whether there are any).
+    """(the body with other statements in place of calls, whether any call was replaced).
 
-    instead(step, callee): those statements, or None for a call that stays
+    instead(step, callee): the statements for a call, or None to keep it
     """
     found = False
 
@@ -80,7 +82,7 @@ def in_place_of_calls(body: list, instead: Callable[[Let, Function], list | None
 
 
 def inlined(step: Let) -> list:
-    """The body of a callee in place of its call."""
+    """The body of a callee, to stand in place of its call."""
     callee, args = step.value.function, step.value.args
     env = {p.value: a for p, a in zip(callee.params, args)}
     body = copied(callee.body, env)
@@ -94,9 +96,9 @@ EVERY = ("vjp", "jvp", "vmap", "each")
 
 
 def without_calls(body: Iterable, custom: tuple[str, ...] = (), plain: bool = True) -> list:
-    """Every callee read in place of its call; of those with rules of their own, the kinds that `custom` names.
+    """The body with calls inlined.
 
-    plain: those without a rule as well
+    custom: the kinds of custom rules whose functions are inlined; plain: whether those without a rule are
     """
     out = []
     for step in body:

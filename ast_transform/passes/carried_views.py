@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Loops that change an array by a view of all its entries (x.reshape(n, m), x.T) carry the view.
+"""Loops that change an array through a view of all its entries (x.reshape(n, m), x.T) carry the view instead.
 
-A pass takes the view of the array, writes into it, and puts the entries back: two moves of the whole array for a few
-entries.  The view is taken before the loop instead, and put back after it.
+In the normal form, each iteration takes the view, writes into it, and turns the result back into the array: two
+reshapes or transposes for a few entries.  This pass takes the view before the loop, and turns it back after the loop.
 
 >>> import numpy as np
 >>> from gradscribe.ast_transform.examples import form, show
@@ -58,14 +58,14 @@ from gradscribe.ast_transform.passes.through_views import axes_of_view, operatio
 
 
 def carried_views(function: Function) -> Function:
-    """The function, whose loops carry the views by which they change arrays."""
+    """The function, changed in place so that loops carry the views through which they change arrays."""
     each = CarriedViews(function)
     each.visit(function.body)
     return function
 
 
 class CarriedViews:
-    """maker: the statement that sets a value; taken: the views that have been taken where a statement is reached."""
+    """maker: {value: the statement that sets it}; taken: the views that are certainly taken before a statement."""
 
     def __init__(self, function):
         self.maker = {t: step for step in walk(function.body) if isinstance(step, Let) for t in step.targets}
@@ -85,7 +85,7 @@ class CarriedViews:
         del self.taken[number:]
 
     def may_be_taken(self, view, array):
-        """Whether a view of an array can be taken though no pass may take it: a shape that does not fit raises."""
+        """Whether taking a view before the loop cannot raise: a reshape may not fit, and there may be no iteration."""
         return axes_of_view(view) is not None or len(view.args) == 1 or any(
             v.function is view.function and len(v.args) == len(view.args) and
             all(map(same_operand, v.args[1:], view.args[1:])) and have_one_shape(v.args[0], array) for v in self.taken)
@@ -94,19 +94,19 @@ class CarriedViews:
         return operation_of(self.maker, v)
 
     def itself(self, v):
-        """A value by its first name."""
+        """The value of which one is a copy."""
         step = self.maker.get(v)
         return self.itself(step.value) if step is not None and isinstance(step.value, Var) else v
 
     def fold(self, step):
-        """A view of what puts such a view back is what was put back."""
+        """Replaces a view of what turns such a view back by a copy of the view itself."""
         if isinstance(step, Let) and is_view_of_all(step.value):
             back = self.made(step.value.args[0])
             if is_view_of_all(back) and undoes(step.value, step.targets[0], back):
                 step.value = back.args[0]
 
     def loop(self, step, block):
-        """Where each pass takes a view of an array and ends by putting it back, the loop carries the view."""
+        """Carries the view where each iteration takes one of a carried array and ends by turning it back."""
         inside = {*all_made(step.body), *(c.inner for c in step.carries)}
         asked = {v for s in step.head for v in all_reads(s)} | {*operands(step.test)} if isinstance(step, While) else ()
         for k, c in enumerate(step.carries):
@@ -126,7 +126,7 @@ class CarriedViews:
             block[at:at] = [self.let(known[v], value, step.origin) for v, value in lengths.items()] + [
                 self.let(before, _of(view.value, c.init, known), step.origin)]
             step.body.insert(0, self.let(c.inner, _of(back, inner, known), step.origin))
-            if c.inner in asked:            # under a name of the head's own: no pass reads what a head makes
+            if c.inner in asked:            # as a value of the head: the body reads nothing that a head defines
                 array = c.inner.like()
                 step.head, step.test = replaced(step.head, {c.inner: array}), substituted(step.test, {c.inner: array})
                 step.head.insert(0, self.let(array, _of(back, inner, known), step.origin))
@@ -135,7 +135,7 @@ class CarriedViews:
             self.fold(s)
 
     def lengths(self, values, array):
-        """Numbers of a pass, as operations on an array from before the loop: its lengths; None if some are not."""
+        """{value: the operation that reads it as a length of an array before the loop}; None if one is no length."""
         found = {}
         for v in values:
             made = self.made(v)
@@ -154,13 +154,13 @@ class CarriedViews:
 
 
 def is_view_of_all(value):
-    """Whether a value has all entries of an array, in the order of its rows or with its axes in another order."""
+    """Whether a value is a reshape or a transpose of an array."""
     return isinstance(value, Apply) and isinstance(value.args[0] if value.args else None, Var) and (
         memory_of(value) is CONTIGUOUS and len(value.args) < 3 and not value.kwargs or axes_of_view(value) is not None)
 
 
 def undoes(view, seen, back):
-    """Whether a view, whose value is `seen`, of what `back` makes is what `back` was given."""
+    """Whether a view of the result of `back` is the operand of `back` again; seen: the value of the view."""
     given, axes, other = back.args[0], axes_of_view(view), axes_of_view(back)
     if axes is not None or other is not None:
         return axes is not None and other is not None and all(other[k] == n for n, k in enumerate(axes))
@@ -168,7 +168,7 @@ def undoes(view, seen, back):
 
 
 def have_one_shape(a, b):
-    """Whether two arrays certainly have one shape."""
+    """Whether two arrays certainly have the same shape."""
     return all(isinstance(v.fact, Array) for v in (a, b)) and len(a.fact.dims) == len(b.fact.dims) and \
         all(m.same(n) for m, n in zip(a.fact.dims, b.fact.dims))
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which values may have one name: naming asks of no others whether they are alive together."""
+"""Which values may share a name: coalescing compares the live ranges of these only.  Also, which may be unset."""
 from collections.abc import Iterable, Iterator
 
 from gradscribe.ast_transform.core.alias import updates
@@ -8,50 +8,57 @@ from gradscribe.ast_transform.core.operations import push, push_front
 
 
 def kin(body: list, parameters: Iterable[Var]) -> dict[Var, set[Var]]:
-    """{value: all that may have one name with it}: copies of each other, versions of one variable, and so on."""
-    found = {}
-
-    def of(var):
-        if var not in found:
-            found[var] = {var}
-            unite(var, hints.setdefault(var.hint, var))
-        return found[var]
-
-    def unite(a, b):
-        first, second = of(a), of(b)
-        if first is not second:
-            if len(first) < len(second):
-                first, second = second, first
-            first |= second
-            for v in second:
-                found[v] = first
-
-    hints: dict[str, Var] = {}
+    """{value: all values that may share a name with it}: its copies, the versions of its variable, and theirs."""
+    families = _Families()
     for v in parameters:
-        of(v)
+        families.of(v)
     for step in walk(body):
         if isinstance(step, Let):
-            value = step.value
-            for v in (*step.targets, *operands(value)):
-                of(v)
-            source = value.args[0] if updates(value) else value
-            if isinstance(source, Var):
-                unite(step.targets[0], source)
+            for v in (*step.targets, *operands(step.value)):
+                families.of(v)
         for v in defined(step):
-            of(v)
-        for j in step.joins if isinstance(step, If) else ():
-            for v in (j.then, j.orelse):
-                if isinstance(v, Var):
-                    unite(j.var, v)
-        for c in step.carries if isinstance(step, (For, While)) else ():
-            for v in (c.outer, c.init, c.next):
-                if isinstance(v, Var):
-                    unite(c.inner, v)
-    return found
+            families.of(v)
+        for a, b in _copies(step):
+            if isinstance(b, Var):
+                families.unite(a, b)
+    return families.found
+
+
+class _Families:
+    """Union-find over values; those of one variable are in one family from the start."""
+
+    def __init__(self):
+        self.found: dict[Var, set[Var]] = {}
+        self.first: dict[str, Var] = {}         # of each variable
+
+    def of(self, var):
+        if var not in self.found:
+            self.found[var] = {var}
+            self.unite(var, self.first.setdefault(var.hint, var))
+        return self.found[var]
+
+    def unite(self, a, b):
+        large, small = self.of(a), self.of(b)
+        if large is not small:
+            if len(large) < len(small):
+                large, small = small, large
+            large |= small
+            for v in small:
+                self.found[v] = large
+
+
+def _copies(step):
+    """(value, what it is a copy or an update of) for each pair in a statement."""
+    if isinstance(step, Let):
+        yield step.targets[0], step.value.args[0] if updates(step.value) else step.value
+    elif isinstance(step, If):
+        yield from ((j.var, side) for j in step.joins for side in (j.then, j.orelse))
+    elif isinstance(step, (For, While)):
+        yield from ((c.inner, v) for c in step.carries for v in (c.outer, c.init, c.next))
 
 
 def defined(step: Let | For | While | If | Effect) -> Iterator[Var]:
-    """What a loop or a branch makes."""
+    """The values that a loop or a branch defines itself, without those in its blocks."""
     if isinstance(step, (For, While)):
         if isinstance(step, For):
             yield step.index
@@ -66,13 +73,13 @@ def defined(step: Let | For | While | If | Effect) -> Iterator[Var]:
 
 
 def unset_values(body: list, by_reads: bool = False) -> set[Var]:
-    """What a path may leave without a value: set in a loop or an arm, and not before.
+    """The values that are unset on some path: set in a loop or an arm, and not before.
 
-    A loop or a branch hands such a value on under its own name; under another name it was read, and so it was there.
-    by_reads: so it was where an operation has read it on the way.
+    Loops and branches pass such a value along under its own name; a copy under another name has read it, so it is set
+    there.  by_reads: a value that an operation has read on the way counts as set as well.
     """
     found: set[Var]
-    found, before, places = set(), -1, list(_handed_on(body, set()))
+    found, before, places = set(), -1, list(_merges(body, set()))
     while len(found) > before:
         before = len(found)
         for var, others, value, read in places:
@@ -82,17 +89,17 @@ def unset_values(body: list, by_reads: bool = False) -> set[Var]:
     return found
 
 
-def _handed_on(block, read):
-    """(variable, its other names, what it is set to, what has been read by then) where passes and branches meet."""
+def _merges(block, read):
+    """(variable, its other names, the value that it is set to, what has been read by then) of each carry and join."""
     for step in block:
         if isinstance(step, (For, While)):
             before = set(read)
             yield from ((c.inner, (c.outer,), c.init, before) for c in step.carries)
-            yield from _handed_on([*getattr(step, "head", ()), *step.body], set(read))
+            yield from _merges([*getattr(step, "head", ()), *step.body], set(read))
         elif isinstance(step, If):
             for arm, side in ((step.then, "then"), (step.orelse, "orelse")):
                 inside = set(read)
-                yield from _handed_on(arm, inside)
+                yield from _merges(arm, inside)
                 yield from ((j.var, (), getattr(j, side), inside) for j in step.joins)
         elif isinstance(step, (Let, Effect)) and isinstance(step.value, Apply) and step.value.function not in (
                 push, push_front):

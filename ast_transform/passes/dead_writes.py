@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Dead store elimination for regions of arrays.
 
-Reverse mode puts back what a write replaced, and clears the adjoint of what was written.  Both are dead where no pass
-that is still to come reads that region: the final array serves as well, and nothing of it is saved.  What is cleared
-and then added to is set.
+Reverse mode restores what a write replaced, and clears the adjoint of what was written.  Both are dead if no later
+statement or iteration reads that region: then the final array serves as well, and nothing of it is saved.  A region
+that is cleared and then added to is set instead.
 
 >>> import numpy as np
 >>> import gradscribe as gs
@@ -51,7 +51,7 @@ from gradscribe.ast_transform.core.operations import put, put_add
 
 
 def without_dead_writes(body: list, result: Any, params: list) -> tuple[list, Any]:
-    """The body and the result without writes of reverse mode's own that nothing reads; the statements are changed."""
+    """The body and the result without dead writes that reverse mode made; the statements are changed in place."""
     while found := set_first(body, (), Regions(body, result, params), set()):
         for v in found:
             while found[v] in found:
@@ -86,7 +86,7 @@ def without_dead_writes(body: list, result: Any, params: list) -> tuple[list, An
 
 
 def _put_in(env, body, result):
-    """The body and the result with one value for another, and that for a third."""
+    """The body and the result with values substituted, through chains of replacements."""
     for v in env:
         while env[v] in env:
             env[v] = env[env[v]]
@@ -94,7 +94,7 @@ def _put_in(env, body, result):
 
 
 def written_back(body, regions):
-    """What replaces arrays after a write of what is there already: x[i] = x[i]."""
+    """{array after a write of what is there already, x[i] = x[i]: the array before it}."""
     env = {}
 
     def visit(block, loops):
@@ -110,7 +110,7 @@ def written_back(body, regions):
 
 
 def is_there(array, index, value, loops, regions):
-    """Whether a value has been read from this region of an array, which no write has changed since."""
+    """Whether a value was read from this region of an array, and no write has changed the region since."""
     if not isinstance(value, Var):
         return False
     if own_copy(made := regions.maker.get(value)):
@@ -129,10 +129,10 @@ def is_there(array, index, value, loops, regions):
 
 
 def set_first(block, loops, regions, touched):
-    """Regions that are cleared, and added to after other sums into the array, are set before them.
+    """Moves the sum into a region that was cleared before the other sums into the array, as a write that sets it.
 
-    Sums may come in any order: what is added last is computed first.  -> what replaces which names; the block is
-    changed.  touched: statements that have been moved since the regions were looked at.
+    Sums may be reordered.  Returns the replacements of values; the block is changed.  touched: ids of statements that
+    have been moved since the regions were analysed.
     """
     env = {}
     for step in list(block):
@@ -155,7 +155,7 @@ def set_first(block, loops, regions, touched):
 
 
 def cleared_and_added(step, block, loops, regions):
-    """([what clears the region, later writes up to the first sum after it], what must be computed first), or None."""
+    """([the write that clears the region, the writes after it, last first], what must be computed before), or None."""
     array, index, value = step.value.args
     places = {id(s): k for k, s in enumerate(block)}
     if is_view(value, regions):
@@ -195,17 +195,17 @@ def cleared_and_added(step, block, loops, regions):
 
 
 def is_view(value: Any, regions: Regions) -> bool:
-    """Whether what is written may be a part of an array that changes."""
+    """Whether a value may be a view of an array, which may change."""
     shown = regions.maker.get(value) if isinstance(value, Var) and value.fact.dims else None
     return shown is not None and (
         not isinstance(shown, Let) or not isinstance(shown.value, Apply) or bool(aliased(shown.value)))
 
 
 def copied_before(step, block, regions, kept=False):
-    """The copy of a part that a statement would have cleared is that part, if all that reads it comes before a write.
+    """{copy of the part that a write clears: the part itself}, if all readers of the copy come before a later write.
 
-    x[i] += x[j] reads first and writes then, whatever the two parts have in common.  kept: the statement stays, and
-    the copy must be done with before it.
+    x[i] += x[j] reads before it writes, even if the two parts overlap.  kept: the write stays, so the last reader of
+    the copy must come before it.
     """
     array, index, _ = step.value.args
     places = {id(s): k for k, s in enumerate(block)}
@@ -230,21 +230,21 @@ def copied_before(step, block, regions, kept=False):
 
 
 def only_reads(step, array):
-    """Whether a statement reads an array, and what it makes neither is it nor shows it."""
+    """Whether a statement reads an array, and its result does not alias it."""
     value = step.value if isinstance(step, Let) else None
     return isinstance(value, Apply) and (value.function is put_add and value.args[0] is not array or
                                          not updates(value) and not aliased(value))
 
 
 def own_copy(step):
-    """Whether a statement makes an array anew of another, where no line of the user's asks for it."""
+    """Whether a statement copies an array, and a transformation made it."""
     record = record_of(step.value.function) if isinstance(step, Let) and isinstance(step.value, Apply) else None
     return record is not None and record.options.get("allocates") == "copied" and bool(
         record.options.get("elementwise")) and (step.origin is None or step.origin.generated)
 
 
 def own_write(step: Let | For | While | If | Effect) -> Any:
-    """How a statement writes into an array, where no line of the user's asks for it."""
+    """The function by which a statement that a transformation made may write into an array; None of the user's."""
     if isinstance(step, Let) and (step.origin is None or step.origin.generated) and isinstance(step.value, Apply) and \
             isinstance(step.value.args[0] if step.value.args else None, Var):
         return step.value.function
@@ -252,9 +252,9 @@ def own_write(step: Let | For | While | If | Effect) -> Any:
 
 
 def written_before(step, regions, loops):
-    """The statement that writes into the region that this one adds to, where nothing reads or writes it between.
+    """The last write into the region that this statement adds to, if it has no other use in between; or None.
 
-    A view is added: where one part of an array is set to another that crosses it, NumPy may read what it has just
+    None if a view is added: where a part of an array is set to one that overlaps it, NumPy may read what it has just
     written.
     """
     array, index, value = step.value.args
@@ -277,7 +277,10 @@ def written_before(step, regions, loops):
 
 
 def sum_of(first, second, step, sums):
-    """The sum of two values that are added to one region, made before a statement; None of values of other shapes."""
+    """The sum of two values of one shape, computed before a statement; None if their shapes or dtypes differ.
+
+    sums: {id of a statement: the statements to insert before it}
+    """
     facts = [v.fact if isinstance(v, Var) else None for v in (first, second)]
     if not all(type(f) is Array and f.kind in "fc" for f in facts) or facts[0].dtype != facts[1].dtype or \
             facts[0].rank != facts[1].rank or not all(m.same(n) for m, n in zip(facts[0].dims, facts[1].dims)):

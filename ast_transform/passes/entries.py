@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Views without axes as the numbers they show, where arrays are written in place.
+"""Views without axes are read as numbers at once, where arrays are written in place.
 
-`x[..., k]` of an array with one axis is a view, as `x[k:k + 1].reshape(())` is: a write into x changes it.  A value of
-the normal form never changes, so the number is taken at once: `x[k]`, `x[k:k + 1].reshape(())[()]`.
+`x[..., k]` of an array with one axis is a view, as `x[k:k + 1].reshape(())` is: a write into x changes it.  Values of
+the normal form are immutable, so the number is read where the view is taken: `x[k]`, `x[k:k + 1].reshape(())[()]`.
 
 >>> import numpy as np
 >>> from gradscribe.ast_transform.examples import form, show
@@ -27,7 +27,7 @@ from gradscribe.ast_transform.reader.views import index_of, is_number
 
 
 def entries(function: Function) -> Function:
-    """The function, changed: what may be an array without axes in the memory of an array is a number."""
+    """The function, changed in place so that no value is a view without axes of another array."""
     def visit(block):
         for k in reversed(range(len(block))):
             step = block[k]
@@ -50,7 +50,7 @@ def entries(function: Function) -> Function:
 
 
 def is_cell(step: Any) -> bool:
-    """Whether a statement may make a view without axes of an array that has some."""
+    """Whether the result of a statement may be a view without axes of another array."""
     fact = step.targets[0].fact if isinstance(step, Let) and len(step.targets) == 1 else None
     return isinstance(fact, Array) and not fact.dims and not fact.weak and isinstance(step.value, Apply) and bool(
         may_give_a_cell(step.value)) and bool(aliased(step.value))

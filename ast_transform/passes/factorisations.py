@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One factorisation for all that is solved with a matrix, in code that is compiled.
+"""One LU factorisation for everything that is solved with a matrix, in compiled code.
 
-`x = solve(A, b)` and the gradient's `solve(A.T, dx)` factor A by elimination, each for itself, and so do determinants
-and every pass of a loop that solves with one matrix.  Here A is factored once, where it is made; what reads the factors
-takes two triangular solves, of A or of its transpose.  It is common subexpression elimination and loop-invariant code
-motion for a part of what the operations do.
+`x = solve(A, b)` and the gradient's `solve(A.T, dx)` each factor A, and so do determinants and each iteration of a loop
+that solves with A.  This pass factors A once, where it is defined; its readers become two triangular solves, with A or
+with its transpose.  It is common subexpression elimination and loop-invariant code motion for a part of the operations.
 
 >>> from gradscribe.ast_transform.examples import form, show
 >>> text = "def f(A, b):\\n    x = np.linalg.solve(A, b)\\n    return x + np.linalg.solve(A.T, x)"
@@ -42,7 +41,7 @@ from gradscribe.runtime.matrices import factors
 
 
 def factored_once(function: Function) -> Function:
-    """The function with factors of matrices that several statements, or the passes of a loop, solve with."""
+    """The function, changed in place: matrices that several statements, or iterations, solve with are factored once."""
     finder = Finder()
     finder.block(function.body, (), [p.value for p in function.params])
     for matrix, uses in finder.uses.items():
@@ -64,13 +63,13 @@ class Use(NamedTuple):
     """A statement that solves with a matrix, or takes its inverse or determinant."""
     step: Let
     across: bool                    # whether with its transpose
-    times: int                      # how often it certainly runs: 2 stands for each pass of a loop, 0 for an arm
-    within: Any                     # the statement, of the block where the matrix is made, that it is or stands in
-    position: int                   # the number of that statement in the block
+    times: int                      # how often it certainly runs: 2 in a loop, 0 in an arm of a branch
+    within: Any                     # the statement of the block where the matrix is defined that it is, or is inside of
+    position: int                   # the place of that statement in the block
 
 
 class Finder:
-    """uses: of each matrix, the statements that solve with it; home: the block where each value is made."""
+    """uses: {matrix: the statements that solve with it}; home: {value: the block where it is defined}."""
 
     def __init__(self):
         self.home, self.uses, self.turned = {}, {}, {}
@@ -117,19 +116,19 @@ class Finder:
 
 
 def is_real(v: Any) -> bool:
-    """A matrix or a vector of numbers that LAPACK takes as they are."""
+    """Whether an operand is a matrix or a vector of float32 or float64, which LAPACK takes without a copy."""
     return isinstance(v, Var) and type(v.fact) is Array and v.fact.rank in (1, 2) and np.dtype(v.fact.dtype) in (
         np.float32, np.float64)
 
 
 def by_factors(value):
-    """What computes an operation on a matrix by its factors, and on its transpose; None where nothing does."""
+    """(the function that computes an operation from the factors of its matrix, the one for its transpose), or None."""
     record = record_of(value.function)
     return record.options.get("by_factors") if record is not None else None
 
 
 def is_transposition(value: Apply) -> bool:
-    """Whether an operation exchanges the axes of a matrix, and no more."""
+    """Whether an operation is the transpose of a matrix."""
     record, matrix = record_of(value.function), np.empty((2, 3))
     if record is None or record.options.get("full_rank") != "moves" or value.args[0].fact.rank != 2 or not all(
             isinstance(a, Const) for a in value.args[1:]):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is added to zeros is set: the first sum into entries of a new array needs no entry of it.
+"""The first sum into entries of a new array of zeros becomes a write: `d[i] += v` is `d[i] = v`.
 
 >>> import numpy as np
 >>> import gradscribe as gs
@@ -31,7 +31,7 @@ from gradscribe.ast_transform.passes.simplify import drop_dead
 
 
 def first_writes(function: Function) -> Function:
-    """The function with such sums as writes; the statements are changed."""
+    """The function with such sums as writes; it is changed in place."""
     if not any(own_write(step) is put_add for step in walk(function.body)):
         return function
     regions = Regions(function.body, function.result, [p.value for p in function.params])
@@ -58,7 +58,7 @@ def first_writes(function: Function) -> Function:
 
 
 def listed(function: Function) -> Function:
-    """The function, changed: an array of zeros of which each entry is set is a list of numbers.
+    """The function, changed in place: an array of zeros of which each entry is set becomes np.array of a list.
 
     >>> from gradscribe.ast_transform.examples import gradient, show
     >>> text = "def f(x):\\n    a, b = x\\n    return a * a * b"
@@ -89,7 +89,7 @@ def listed(function: Function) -> Function:
 
 
 def entries_set(step, made, counts):
-    """The numbers that are all entries of an array with one axis after a write, or None."""
+    """All entries of an array with one axis after a write, or None if some are not known."""
     fact = step.targets[0].fact
     length = fact.dims[0].normal() if type(fact) is Array and fact.rank == 1 else None
     found = {}

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Adjoints that go on under another name.
+"""Renames adjoints before writes into them under another name, which would otherwise cost a copy.
 
-A write in reverse mode takes the adjoint of what was written, and leaves that of what was there before.  Where the two
-have one name, the write is made in place.  Where they have not, as after an exchange `u, v = v, u`, naming would copy
-the array; the name is set anew instead, if nothing reads the array by its old one any more.
+In reverse mode, a write turns the adjoint of the written array into that of the array before it.  If the two have one
+name, the write is made in place.  If they have not, as after an exchange `u, v = v, u`, naming would copy the array.
+This pass binds the new name to the array instead, if nothing reads it by its old name any more.
 
 >>> import numpy as np
 >>> import gradscribe as gs
@@ -33,13 +33,13 @@ from gradscribe.ast_transform.core.form import (
 
 
 def handed_on(function: Function) -> Function:
-    """The function with names set anew before such writes; the function given is changed."""
+    """The function with such bindings before writes; it is changed in place."""
     function.body = _block(function.body, set(operands(function.result)), set())
     return function
 
 
 def _block(block, later, own):
-    """own: what a pass begins with; later: what is read when the block ends, or after it."""
+    """own: the values that an enclosing loop carries into the block; later: the values that are live at its end."""
     out, own, after = [], set(own), [later]
     for step in reversed(block):
         after.append(after[-1].union(all_reads(step)))
@@ -67,5 +67,6 @@ def _block(block, later, own):
 
 
 def _goes_on(base, target, own, rest):
+    """Whether an adjoint may go on under another name: it is carried or made here, and has no later reader."""
     return isinstance(base, Var) and base in own and base not in rest and \
         base.kind == target.kind == ADJOINT and base.hint != target.hint

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Regions of regions: what is added to a part of a row is added to that part of the array.
+"""Sums into a part of a row become sums into that part of the whole array.
 
-The adjoint of an entry of a row is an array of zeros with one entry; that of the row is added to a row of the array's
-adjoint.  The sum is one write: `d = np.zeros_like(row); d[1] += t; dm[i] += d` is `dm[i, 1] += t`.
+Reverse mode makes the adjoint of a row as an array of zeros with one entry, and adds it to a row of the adjoint of the
+array.  One write is enough: `d = np.zeros_like(row); d[1] += t; dm[i] += d` is `dm[i, 1] += t`.
 
 >>> import numpy as np
 >>> import gradscribe as gs
@@ -34,7 +34,7 @@ from gradscribe.ast_transform.reader.views import index_of, is_number, is_slice,
 
 
 def inner_writes(body: list, result: Any) -> list:
-    """The body with such sums as writes into the array; the blocks are changed."""
+    """The body with such sums as writes into the array; its blocks are changed in place."""
     reads = Counter(v for s in body for v in all_reads(s))
     reads.update(operands(result))
 
@@ -53,7 +53,7 @@ def inner_writes(body: list, result: Any) -> list:
         block[:] = [s for s in block if id(s) not in gone]
 
     def into_row(step, makers):
-        """The statements that make what is added, and those that add it to the array itself; or None."""
+        """(the statements that make what is added, those that add it to the array itself instead), or None."""
         array, index, value = step.value.args
         row = parts_of(index)
         if not isinstance(array, Var) or not isinstance(array.fact, Array):
@@ -94,7 +94,7 @@ def is_zeros(value: Apply) -> bool:
 
 
 def _may_be_view(value, makers):
-    """Whether an array may change before it is added."""
+    """Whether a value may be a view of an array that changes before it is added."""
     if not isinstance(value, Var) or not value.fact.dims:
         return False
     made = makers.get(value)

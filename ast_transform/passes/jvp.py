@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Forward mode: each statement is followed by its tangent.
 
-A tangent may be compact (constant along the axes it lacks), as an adjoint may; it is expanded where it is needed whole.
+A tangent may be compact: it is constant along the axes that it lacks.  It is broadcast where it is needed whole.
 
 >>> from gradscribe.ast_transform.examples import show, tangent
 >>> print(show(tangent("def f(x): return np.sin(x) * x", 2.0)))
@@ -88,6 +88,12 @@ from gradscribe.ast_transform.source.diagnose import RuleError, TransformError
 
 
 class Forward(Tangents):
+    """One application of forward mode.
+
+    tangent: {value: its tangent}; active: values that have one; known: {(callee, positions of its active arguments):
+    the tangent function, or None}.
+    """
+
     def __init__(self, reader, label):
         self.reader, self.label, self.build = reader, label, reader.build
         self.tangent, self.active, self.known = {}, set(), {}
@@ -109,7 +115,7 @@ class Forward(Tangents):
                     name += "_"
                 tangents.append(Param(name, dot))
         self.function, again = function, True
-        while again:                    # a callee read in place may call others
+        while again:                    # an inlined callee may call others
             self.active, self.unset = active_values(body, list(self.tangent)), unset_values(body)
             self.active |= begun_with(body, self.active, {v for v in self.unset if self.needs_its_place(v)})
             body, again = self.with_tangents(body)
@@ -121,14 +127,14 @@ class Forward(Tangents):
         self.block(body)
         self.build.block = out
         self.build.origin = None
-        self.several = of_several_dtypes(body)
+        self.dtype_by_path = of_several_dtypes(body)
         dot = self.as_its_value(self.of(result), result)
         check_results([dot], [result], "forward mode")
         whole = Pack("tuple", (result, dot)) if value else dot
         return Function(self.label, [*function.params, *tangents], out, whole, function.about, dict(function.notes))
 
     def with_tangents(self, body):
-        """(the body with callees in place of their calls where these have no tangent of their own, if there are any)"""
+        """(the body with callees inlined that have no tangent function of their own, whether there were any)."""
         def instead(step, callee):
             wrt = () if isinstance(callee, CustomFunction) else self.active_places(step)
             return inlined(step) if wrt and self.tangent_of(callee, wrt) is None else None
@@ -140,7 +146,7 @@ class Forward(Tangents):
     def tangent_of(self, callee, wrt):
         """The function from the arguments of a callee, and tangents of some of them, to its results and their tangents.
 
-        None where the callee is to be read in place: it has a line or two, or a result has no tangent.
+        None if the callee is to be inlined: it has a line or two, or its results are not arrays of their own.
         """
         if (callee, wrt) not in self.known:
             self.known[callee, wrt] = None
@@ -148,13 +154,14 @@ class Forward(Tangents):
         return self.known[callee, wrt]
 
     def made_tangent(self, callee, wrt):
+        """The same, computed."""
         inner = Forward(self.reader, f"jvp_{callee.label}")
         inner.known = self.known
         outer, origin = self.build.block, self.build.origin
         try:
             made = inner.run(callee, [callee.params[k].value for k in wrt])
         except TransformError:
-            return None                 # in place of the call it says who called
+            return None                 # inlined, it raises an error that names the call
         finally:
             self.build.block, self.build.origin = outer, origin
         results = [v for part in made.result.items for v in (part.items if isinstance(part, Pack) else (part,))]
@@ -182,16 +189,16 @@ class Forward(Tangents):
 
     @staticmethod
     def given(dot, fact):
-        """A tangent as a callee is given it."""
+        """A tangent as an argument of a callee."""
         return Const(float(dot.value)) if isinstance(dot, Const) and not fact.dims else dot
 
     def needs_its_place(self, var):
-        """Whether zeros for a value are made of the value itself: the arguments do not tell its shape."""
+        """Whether zeros of the shape of a value need the value itself: the arguments do not determine its shape."""
         return type(var.fact) is Array and var.fact.differentiable and bool(var.fact.dims) and any(
             d.normal().symbol is not None and length_of(self.function, d) is None for d in var.fact.dims)
 
     def of(self, node):
-        """The tangent of an operand, whole."""
+        """The tangent of an operand, with all its axes."""
         if isinstance(node, Pack):
             return Pack(node.kind, tuple(self.of(i) for i in node.items), node.keys, node.cls)
         if isinstance(node, Var):
@@ -204,10 +211,10 @@ class Forward(Tangents):
         return Const(0.0) if isinstance(node, Var) else Const(None)
 
     def as_its_value(self, dot, value):
-        """A tangent of the result, in the dtype that its value has on the path that was taken."""
+        """A tangent of the result, in the dtype that the result has on the path that is taken."""
         if isinstance(value, Pack) and isinstance(dot, Pack):
             return Pack(dot.kind, tuple(map(self.as_its_value, dot.items, value.items)), dot.keys, dot.cls)
-        if value not in self.several or not isinstance(dot, Var):
+        if value not in self.dtype_by_path or not isinstance(dot, Var):
             return dot
         fact = self.dot_fact(value)
         whole = self.build.apply(np.full_like, value, dot, hint=dot.hint, fact=fact, kind=TANGENT)
@@ -215,7 +222,7 @@ class Forward(Tangents):
                                                         fact=fact, kind=TANGENT)
 
     def define(self, var, value):
-        """The tangent of a value takes its name."""
+        """Sets the tangent of a value, cast to its dtype and named after it."""
         want = var.fact
         if isinstance(want, Array):
             value = Sweep.floating(self, value)
@@ -293,6 +300,7 @@ class Forward(Tangents):
             self.by_rule(step)
 
     def own_rule(self, step):
+        """The tangent of a function with a custom rule."""
         callee = step.value.function
         if callee.rule.mode == "vmap":
             self.batch_rule(step, callee)
@@ -321,7 +329,7 @@ class Forward(Tangents):
                 self.define(t, dot)
 
     def batch_rule(self, step, callee):
-        """The tangent of a function that brings its own form for a batch brings one as well."""
+        """The tangent of a function with a custom rule for batches: a function that has such a rule, too."""
         callee.given(step, self.active)
         wanted = {p.value: a for p, a in zip(callee.params, step.value.args) if a in self.active}
         outer, origin = self.build.block, self.build.origin
@@ -352,9 +360,10 @@ class Forward(Tangents):
                 self.define(t, dot)
 
     def item(self, step):
+        """The tangent of x[index]."""
         x, index = step.value.args
         target = step.targets[0]
-        if isinstance(x, Apply):            # the only result of a function that gives several
+        if isinstance(x, Apply):            # one result of an operation that returns several
             self.by_rule(Let(step.targets, x, step.origin), True)
             return
         held = self.tangent.get(x)
@@ -376,6 +385,7 @@ class Forward(Tangents):
         self.define(target, self.build.item(held, index, f"{target.hint}_dot"))
 
     def by_rule(self, step, several=False):
+        """The tangent of an operation by its rule: the sum of a term for each active argument."""
         value = step.value
         rule = rule_of(value.function)
         if rule is None:
@@ -415,6 +425,7 @@ class Forward(Tangents):
         self.define(step.targets[0], total)
 
     def several(self, step, terms):
+        """Sets the tangents of several results to the sums of the terms' parts."""
         rows = [t.items if isinstance(t, Struct) else [t] for t in terms]
         for k, target in enumerate(step.targets):
             if not target.fact.differentiable:
@@ -425,6 +436,7 @@ class Forward(Tangents):
             self.define(target, total)
 
     def term(self, rule, argument, bound, y, step):
+        """The terms of the tangent that one argument contributes."""
         operand = bound[argument]
         if argument not in rule.active:
             if rule.kind == "elementwise":
@@ -450,7 +462,7 @@ class Forward(Tangents):
         return [self.part(rule, f"jvp_{argument}", given)]
 
     def same_call(self, step, bound, active, rule):
-        """A linear operation on the tangents of its active operands."""
+        """The tangent of a linear operation: the same operation on the tangents of its active operands."""
         changed = {}
         for a in rule.active:
             if a not in bound:
@@ -479,7 +491,7 @@ class Forward(Tangents):
         return Const(0.0)
 
     def call_with(self, step, rule, bound, changed):
-        """The same call with some operands replaced."""
+        """A call with some operands replaced."""
         new = {**bound, **changed}
         args, words = [], {}
         for name, p in rule.signature.parameters.items():
@@ -508,6 +520,7 @@ class Forward(Tangents):
         return out
 
     def part(self, rule, name, given):
+        """A part of a rule, read with these operands."""
         if name in rule.parts:
             with derivative_of(self.build, rule, name):
                 return read_derivative(self.reader, rule, name, given)
@@ -540,6 +553,7 @@ class Forward(Tangents):
         outer.append(branch)
 
     def side(self, side, var):
+        """The tangent of a value that becomes `var` on one path, with all axes."""
         if isinstance(side, Var):
             value = self.tangent.get(side)
             if value is None and side in self.unset and isinstance(side.fact, Array) and side.fact.dims:
@@ -555,7 +569,7 @@ class Forward(Tangents):
         return side
 
     def handed(self, dot, value, var):
-        """The tangent of a value that becomes `var` on one path; that of a Python number is one too: both give way."""
+        """A tangent in the dtype of `var`, which `value` becomes on one path; that of a Python number stays one."""
         fact = fact_of(value) if isinstance(value, (Const, Var)) and value is not UNDEFINED else None
         want = self.dot_fact(var)
         if isinstance(dot, Const) and isinstance(fact, Array) and fact.weak and not want.dims and want.kind == "f":

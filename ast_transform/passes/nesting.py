@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Temporaries read once go back into their expression.
+"""Nesting: temporaries that are read once become subexpressions of their reader.
 
-A statement moves down to its only reader in the same block, unless a statement on the way gives one of its operands'
-variables a new value, or changes one in place.
+A statement moves down to its only reader in the same block, unless a statement in between assigns to a variable among
+its operands, or changes one in place.  It undoes the splitting into one operation per statement, for printing.
 
 >>> from gradscribe.ast_transform.examples import form, show
 >>> print(show(renest(form("def f(x):\\n    z = x * x\\n    return np.sin(2 * z) + z", 1.0))))
@@ -59,15 +59,15 @@ from gradscribe.ast_transform.passes.described import fact_of
 from gradscribe.ast_transform.passes.simplify import drop_dead
 from gradscribe.ast_transform.reader.named_axes import is_collective
 
-ENTRY = 5                           # nodes of A[i, j]: what a reader takes in at a glance
-LINE = 2                            # nodes of a line that sets a name, beside its value
-NAME = 8                            # the same, with what it costs a reader that the name says nothing
-LIMIT = 26                          # nodes in a nested expression
-DEEP = 40                           # operations inside one another: Python reads 200 brackets, each may need a few
+ENTRY = 5                           # nodes of A[i, j], the longest expression that is read at a glance
+LINE = 2                            # nodes of an assignment besides its value
+NAME = 8                            # the same, with the cost of a name that tells nothing
+LIMIT = 26                          # the most nodes in a nested expression
+DEEP = 40                           # the deepest nesting of operations: Python parses 200 brackets, each may take a few
 
 
 def renest(function: Function, to_read: bool = True) -> Function:
-    """The function, changed.  to_read: not for compiled code, where each value has its place to be computed in."""
+    """The function, changed in place.  to_read: whether the text is for reading; else each value keeps its place."""
     if to_read:
         function.body = _named_lengths(function)
     function.body, function.result = _plain_reads(function)
@@ -80,7 +80,7 @@ def renest(function: Function, to_read: bool = True) -> Function:
 
 
 class _Result:
-    """What a function returns, and whether the user's expressions may be part of it."""
+    """The result of a function as a place for values, and whether the user's expressions may move into it."""
 
     def __init__(self, function, to_read):
         self.function, self.to_read = function, to_read
@@ -95,7 +95,7 @@ class _Result:
 
 
 def _named_lengths(function):
-    """A length that the user has named goes by that name in what is added to the program: n for x.shape[0]."""
+    """The body with a length that the user has named read by that name in generated lines: n for x.shape[0]."""
     used = Counter(v.hint for v in all_made(function.body) if v.kind == USER)
     used.update(p.name for p in function.params)
     named, env = [], {}
@@ -117,7 +117,7 @@ def _named_lengths(function):
 
 
 def _plain_reads(function):
-    """x.shape[0] of an argument, and slices of a container, are read wherever they are wanted."""
+    """(the body, the result), with x.shape[0] of arguments and slices of containers repeated where they are used."""
     parameters = {p.value for p in function.params}
     env = {}
     def visit(block):
@@ -151,14 +151,14 @@ def _plain_reads(function):
 
 
 def read_again(function):
-    """What is short to read stands wherever it is wanted: x[i], x.T, i + 1, where a name for it would be longer.
+    """The body with short values repeated where they are used: x[i], x.T, i + 1, where naming them would be longer.
 
-    Not what the user has named, and not where something is written in between.
+    Values that the user has named stay, and so do those whose operands change before a reader.
     """
     counts, shown = read_counts(function), _shown(function)
 
     def block(steps, around=frozenset()):
-        """around: the indices of the loops around, which have their names there anyway."""
+        """around: the indices of the enclosing loops, whose names are fixed there."""
         out = list(steps)
         for k, step in enumerate(steps):
             if _is_short(step, counts) and _readable(steps, k, shown, counts, around):
@@ -182,7 +182,7 @@ def read_again(function):
 
 
 def _is_short(step, counts):
-    """Whether the name of a temporary is longer to read than what it stands for, each time."""
+    """Whether repeating the value of a temporary is no longer to read than a line that names it."""
     if not isinstance(step, Let) or len(step.targets) != 1 or not isinstance(step.value, Apply) or raised(step):
         return False
     (var,), value = step.targets, step.value
@@ -211,7 +211,7 @@ def _is_index(v):
 
 
 def _is_place(part):
-    """A whole number, or a slice of such."""
+    """Whether a part of an index is an integer, or a slice of integers."""
     if isinstance(part, Slice):
         return all(p is None or _is_place(p) for p in (part.start, part.stop, part.step))
     return isinstance(part, Var) and _is_index(part) or isinstance(part, Const) and type(part.value) in (
@@ -219,8 +219,8 @@ def _is_place(part):
 
 
 def _readable(steps, k, shown, counts, around):
-    """Whether all readers of a statement's value are operations after it in its block or further in, and nothing that
-    it is made of changes before them.
+    """Whether all readers of a statement's value are operations after it, in its block or inner ones, and no operand
+    of it changes before them.
     """
     (var,), value = steps[k].targets, steps[k].value
     family = {(v.hint, v.kind) for v in operands(value) if v not in around}
@@ -241,7 +241,7 @@ def _readable(steps, k, shown, counts, around):
 
 
 def _operation_reads(step):
-    """What a statement reads as an operand of an operation; not what it changes, loops carry, and branches hand on."""
+    """The values that a statement reads as operands; not those that it updates, that loops carry, or branches join."""
     if isinstance(step, Let) and updates(step.value):
         for a in step.value.args[1:]:
             yield from operands(a)
@@ -250,7 +250,7 @@ def _operation_reads(step):
         yield from operands(step.value)
     elif isinstance(step, If):
         yield from operands(step.test)
-    elif isinstance(step, For):         # of whole numbers: range(1, n - 1)
+    elif isinstance(step, For):         # integers only: range(1, n - 1)
         for node in (step.count, *(source for _, source in step.items if is_application(source, range))):
             yield from (v for v in operands(node) if _is_index(v))
 
@@ -266,7 +266,7 @@ def _composed(value):
         return value
     rest = parts_of(second)
     if not all(_is_place(p) or isinstance(p, Const) and p.value is None for p in rest):
-        return value                    # an array among the parts turns axes round: x[i][:, k] is not x[i, :, k]
+        return value                    # an array among the parts moves axes: x[i][:, k] is not x[i, :, k]
     return Apply(operator.getitem, (base, Pack("tuple", (first, *rest))), origin=value.origin)
 
 
@@ -287,13 +287,13 @@ def _composed_in(step):
 
 
 def _shown(function):
-    """The operands that each value may be a view of."""
+    """{value: the operands that it may be a view of}."""
     return {t: aliased(s.value) for s in walk(function.body) if isinstance(s, Let) and isinstance(s.value, Apply)
             and not updates(s.value) for t in s.targets if isinstance(t.fact, Array) and t.fact.dims}
 
 
 def _shown_by(value, shown):
-    """What a value is made of, and what that is a view of."""
+    """The operands of a value, and what they are views of."""
     wanted = list(dict.fromkeys(operands(value)))
     for v in wanted:
         wanted += [o for o in shown.get(v, ()) if o not in wanted]
@@ -301,7 +301,7 @@ def _shown_by(value, shown):
 
 
 def _patterns_first(block):
-    """The unpacking of what a loop walks over opens its body."""
+    """The block with the unpacking of loop items at the start of the loops."""
     out = []
     for step in block:
         step = rebuilt(step, {}, _patterns_first)
@@ -315,7 +315,7 @@ def _patterns_first(block):
 
 
 def size(node):
-    """About how many nodes of Python's tree a value takes."""
+    """The approximate number of nodes of a value in Python's syntax tree."""
     if isinstance(node, Apply):
         if not node.kwargs and (role(node) == "transpose" or reads(node) == "part"):
             return 1 + sum(map(size, node.args))
@@ -333,13 +333,14 @@ def size(node):
 
 
 def depth(node):
-    """How many operations are inside one another."""
+    """The nesting depth of the operations in a value."""
     if isinstance(node, Apply):
         return 1 + max(map(depth, [*node.args, *(a for _, a in node.kwargs)]), default=0)
     return max(map(depth, operands_of(node)), default=0) if isinstance(node, (Pack, Slice)) else 0
 
 
 def operands_of(node):
+    """The items of a tuple or list, or the parts of a slice."""
     return node.items if isinstance(node, Pack) else [p for p in (node.start, node.stop, node.step) if p is not None]
 
 
@@ -390,7 +391,7 @@ def _movable(step, counts):
     function = step.value.function
     if isinstance(function, Quoted) or isinstance(function, Function) and not function.notes.get("nests") or \
             is_draw(step.value) or is_collective(step.value):
-        return False                    # these keep their lines: the order of draws is the order of lines
+        return False                    # their order is the order of lines
     return not updates(step.value) and function is not no_elements
 
 
@@ -399,7 +400,7 @@ def _from_store(value):
 
 
 def _destination(steps, k, shown, function):
-    """Where the value can go: the place of its reader, the number of steps for the result, None for nowhere."""
+    """Where a value can move: the place of its reader, the number of steps for the result, or None."""
     step = steps[k]
     var, family = step.targets[0], {(v.hint, v.kind) for v in operands(step.value)}
     wanted = _shown_by(step.value, shown)
@@ -419,7 +420,7 @@ def _destination(steps, k, shown, function):
         if of_the_user or not isinstance(function.result, Pack):
             limit = 3 * LIMIT if of_the_user else LIMIT
             return len(steps) if size(step.value) + size(function.result) <= limit else None
-        # beside other results: only what is short
+        # among several results: only what is short
         return len(steps) if size(step.value) <= 4 and var.kind == TEMPORARY or _sum_of_names(step.value) else None
     return None
 
@@ -430,6 +431,7 @@ def _sum_of_names(value):
 
 
 def _fits(step, later):
+    """Whether a value may stand inside the statement that reads it."""
     var, value = step.targets[0], step.value
     if raised(step) != raised(later) and not shows(value) or raised(step) and not isinstance(later, (Let, Effect)):
         return False
@@ -437,52 +439,51 @@ def _fits(step, later):
         return False
     if value.function is unpacked:
         return False
-    if isinstance(later, For) and later.reverse and any(s is var for _, s in later.items) and not shows(value):
-        return False                    # it is made once; its rows are read by index
     if isinstance(later, Let):
-        if (
-            updates(later.value)
-            and later.value.args
-            and later.value.args[0] is var
-        ):
-            return False
-        if isinstance(later.value, Apply) and later.value.function in (shape_of, size_of):
-            return False
-        if isinstance(later.value, Pack) and var.kind != TEMPORARY:
-            return False
-        if var.kind == ADJOINT and not _completes(step, later):
-            return False
-        if _one_line_of_the_user(step, later):
-            return True
-        if step.origin is None and later.origin is None and var.kind == TEMPORARY:     # parts of a line, made again
-            return size(later.value) + size(value) <= 3 * LIMIT
-        if _adds_to_a_sum(later):
-            return size(value) <= LIMIT
-        return size(later.value) + size(value) <= LIMIT
-    if isinstance(later, Effect):
-        return True
+        return _fits_operation(step, later)
     if isinstance(later, If):
         return size(later.test) + size(value) <= LIMIT
-    if isinstance(later, For):
-        return var.kind == TEMPORARY
-    return False
+    if isinstance(later, For):          # a reversed loop reads the rows by index: what has them is made once
+        by_index = later.reverse and any(s is var for _, s in later.items) and not shows(value)
+        return var.kind == TEMPORARY and not by_index
+    return isinstance(later, Effect)
+
+
+def _fits_operation(step, later):
+    """Whether it may stand inside a reader that is an assignment."""
+    var, value = step.targets[0], step.value
+    if updates(later.value) and later.value.args and later.value.args[0] is var:
+        return False
+    if isinstance(later.value, Apply) and later.value.function in (shape_of, size_of):
+        return False
+    if isinstance(later.value, Pack) and var.kind != TEMPORARY:
+        return False
+    if var.kind == ADJOINT and not _completes(step, later):
+        return False
+    if _one_line_of_the_user(step, later):
+        return True
+    if step.origin is None and later.origin is None and var.kind == TEMPORARY:     # parts of a line, made again
+        return size(later.value) + size(value) <= 3 * LIMIT
+    if _adds_to_a_sum(later):
+        return size(value) <= LIMIT
+    return size(later.value) + size(value) <= LIMIT
 
 
 def _one_line_of_the_user(step, later):
-    """Parts of one statement that the user wrote are not taken apart, if it is not very deep."""
+    """Whether two steps are parts of one statement of the user's, which stays whole unless it is very deep."""
     return step.origin is not None and later.origin is not None and step.origin.generated == 0 and \
         later.origin.generated == 0 and step.origin.same_statement(later.origin) and depth(step.value) < DEEP
 
 
 def _adds_to_a_sum(step):
-    """`dx += value`, on a line of its own."""
+    """Whether a statement is printed as `dx += value`."""
     value = step.value
     return role(value) == "sum" and step.targets[0].kind == ADJOINT and any(
         isinstance(a, Var) and a.hint == step.targets[0].hint and a.kind == ADJOINT for a in value.args)
 
 
 def _completes(step, later):
-    """A partial sum of an adjoint that the next statement of the same group completes."""
+    """Whether a statement is a partial sum of an adjoint, and a later one of the same group completes it."""
     return later.targets[0].hint == step.targets[0].hint and later.origin is not None and \
         later.origin.same_statement(step.origin)
 
@@ -495,7 +496,7 @@ def _all_made(step):
 
 
 def _updated(step):
-    """Values that a statement, or one inside it, is likely to change in place: with what loops are entered with."""
+    """Values that a statement, or one inside it, may change in place, among them the initial values of loops."""
     yield from updated_in(step)
     for s in walk([step]):
         yield from (c.init for c in getattr(s, "carries", ()) if isinstance(c.init, Var))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whole numbers that are certainly not negative: lengths, indices of loops, what arithmetic makes of them.
+"""Sign analysis: integers that are certainly not negative, such as lengths, loop indices, and arithmetic on these.
 
 >>> from gradscribe.ast_transform.examples import form
 >>> def count(text):
@@ -25,6 +25,10 @@ LARGEST = {builtins.max, np.maximum}
 
 
 class Naturals:
+    """The integers of a block that are certainly not negative.  made, joined: the definitions of values; indices: loop
+    indices from zero up; known: {value: whether it is certainly not negative}.
+    """
+
     def __init__(self, body):
         self.made, self.indices, self.joined, self.known = {}, set(), {}, {}
         self.visit(body)
@@ -44,7 +48,7 @@ class Naturals:
                         self.known[step.count] = True       # a segment of a longer loop, and the number of segments
 
     def holds(self, node):
-        """Whether a whole number is certainly at least zero; asks, at most, that an argument's axis be longer."""
+        """Whether an integer is certainly at least zero; this may require an axis of an argument to be long enough."""
         if isinstance(node, Const):
             return type(node.value) is int and node.value >= 0
         if not isinstance(node, Var):
@@ -53,7 +57,7 @@ class Naturals:
             return True
         if node not in self.known:
             before = dict(self.known)
-            self.known[node] = True                 # a loop's next value may be made of the one before
+            self.known[node] = True                 # assumed: the next value of a loop may depend on the one before
             if not (self.made_so(node) or self.is_length(node)):
                 self.known = {**before, node: False}
         return self.known[node]
@@ -72,7 +76,7 @@ class Naturals:
             is_application(value, np.sum) and isinstance(value.args[0], Var) and value.args[0].fact.kind == "b"
 
     def is_length(self, node):
-        """A length less a number; the version holds for arguments that are long, or large, enough."""
+        """Whether it is a length minus a number; requires arguments that are long, or large, enough."""
         n = node.fact.length and node.fact.length.normal()
         if not n or n.symbol is None or not (n.symbol.many or n.symbol.asked) or n.size is None or n.size < 0:
             return False
@@ -81,7 +85,7 @@ class Naturals:
 
 
 def from_zero(source: Any) -> bool:
-    """Whether a loop walks over a range that is known to begin at zero or above, and to go up, or to end there."""
+    """Whether all indices of a range are certainly not negative: it counts up from zero or above, or down to there."""
     if not isinstance(source, Apply) or source.function is not range:
         return False
     start, stop, step = (Const(0), *source.args, Const(1)) if len(source.args) == 1 else (*source.args, Const(1))[:3]

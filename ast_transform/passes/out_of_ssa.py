@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""SSA destruction: values get the user's names back, share a name where they can, and temporaries are named last.
+"""SSA destruction: a name for each value; the user's names first, and as few others as possible.
 
-Values are merged into one name when they are copies of each other (phis of loops and branches, an array before and
-after an update) or versions of one variable, and are never alive together.  A merged name holds one user
-variable; values and adjoints never merge.  An update is made in place if its old value is not alive afterwards and no
-other live name shows the same array; otherwise the base is copied first.
+Values share a name if they are copies of each other (phis of loops and branches, an array before and after
+an update) or versions of one variable, and are never live together.  A shared name belongs to one variable of the
+user's; values and adjoints never share one.  An update is made in place if its old value is dead afterwards and no
+other live name may alias the array; otherwise the base is copied first.
 
 >>> from gradscribe.ast_transform.examples import form, show
 >>> from gradscribe.ast_transform.passes.simplify import simplify
@@ -67,7 +67,7 @@ class Naming:
     names: dict = field(default_factory=dict)
     copies: set = field(default_factory=set)
     copied_in: set = field(default_factory=set)
-    in_place: set = field(default_factory=set)          # sums that may change the array that they begin with
+    in_place: set = field(default_factory=set)          # sums that may update their first operand in place
 
     def __getitem__(self, var):
         return self.names[var]
@@ -75,8 +75,10 @@ class Naming:
 
 def coalesce(function: Function, taken: Iterable[str] = (), indices_apart: bool = False,
              words: bool = False) -> Naming:
-    """indices_apart: no loop's index shares a name with what is read after the loop, which may be written out.
-    words: temporaries are called by what they are.
+    """The names of a function's values.
+
+    indices_apart: a loop's index shares no name with values that are read after the loop, which may be unrolled; words:
+    temporaries get descriptive names.
     """
     parameters = [p.value for p in function.params if isinstance(p.value, Var)]
     graph = _Graph(function, parameters)
@@ -88,21 +90,23 @@ def coalesce(function: Function, taken: Iterable[str] = (), indices_apart: bool 
 
 
 def changes(function: Function) -> tuple[set, set]:
-    """What loops change in place: (id(carry), "init" or "next") where something else shows it; and all such values."""
+    """({(id(carry), "init" or "next") that must be copied}, all values that are changed in place)."""
     graph = _Graph(function, [p.value for p in function.params if isinstance(p.value, Var)])
     return graph.copied_in, graph.updated
 
 
 class _Graph:
-    """Which values are alive together, which are copies, and which updates find their base still shown."""
+    """The interference graph, with alias and ownership analysis: which values are live together, which are copies, and
+    which updates must copy their base because something else may alias it.
+    """
 
     def __init__(self, function, parameters):
         self.apart, self.pairs, self.order = {}, [], {}
         self.kin = kin(function.body, parameters)
         self.root, self.shared = {}, set()
-        self.escaped, self.kept = set(), set()      # not changed in place; of these, what passes have put into a list
+        self.escaped, self.kept = set(), set()      # never changed in place; those that a loop has put into a list
         self.parameters = set(parameters)
-        self.summed, self.not_in_place = {}, set()      # sums of an array of our own and something else
+        self.summed, self.not_in_place = {}, set()      # sums that may be updates of an owned array; those that are not
         self.shown_arrays = None
         for v in parameters:
             self.see(v)
@@ -128,7 +132,7 @@ class _Graph:
         self.order.setdefault(var, len(self.order))
 
     def roots(self, body):
-        """The array that a view shows, and the arrays that a container holds."""
+        """Fills `root`, {view or container: the array that it shows or holds}, and `escaped`."""
         for step in walk(body):
             if isinstance(step, Let):
                 value = step.value
@@ -145,7 +149,7 @@ class _Graph:
                 elif shows and not isinstance(value.function, Function):        # it may be any of them
                     self.escaped.update(shows)
                 if isinstance(value, Apply) and isinstance(value.function, Function) and not value.function.notes.get(
-                        "fresh"):       # it may keep, or return, what it is given
+                        "fresh"):       # it may store or return its arguments
                     self.escaped.update(v for a, p in zip(value.args, value.function.params)
                                         if not is_number(p.value) for v in operands(a))
                 elif isinstance(value, Pack):
@@ -154,7 +158,7 @@ class _Graph:
                 self.order.setdefault(v, len(self.order))
 
     def put_away(self, function):
-        """Arrays that lists hold are not changed in place, but where they are made, before they are put there."""
+        """Marks arrays that lists hold as escaped, unless every update of them comes before they are put there."""
         times = Counter(read_counts(function))
         shown = {}
         for v in self.order:
@@ -170,7 +174,7 @@ class _Graph:
                         self.escaped.add(v)
 
         def complete(v, before):
-            """Whether an array begins in this block as a new one, and nothing after these statements shows it."""
+            """Whether an array is new in this block, and nothing after these statements aliases it."""
             makers = {t: s for s in before for t in made(s)}
             array = v
             while isinstance(step := makers.get(v), (For, While)) or isinstance(step, Let) and updates(step.value):
@@ -182,7 +186,30 @@ class _Graph:
         visit(function.body)
 
     def ownership(self, body):
-        """Which loops must copy what they are handed, because they change it in place."""
+        """Finds which loops must copy the arrays that they carry, because they change them in place."""
+        self.updated = self.changed_by_statements(body)
+        loops = [(s, c) for s in walk(body) if isinstance(s, (For, While)) for c in s.carries
+                 if isinstance(c.inner.fact, Array) and c.inner.fact.dims]
+        inside: dict = {}               # the values that an iteration defines
+        for step, c in loops:
+            self.made[c.inner] = self.made[c.outer] = ("carry", c)
+            if step not in inside:
+                inside[step] = {v for s in walk(step.body) for v in (
+                    *(s.targets if isinstance(s, Let) else ()), *defined(s))}
+            self.in_pass[c] = inside[step]
+        self.changed_by_loops(body, loops)
+        for step in walk(body):             # a list of the caller's that a loop takes from, or puts into
+            for c in step.carries if isinstance(step, (For, While)) else ():
+                if _is_stack(c.inner) and isinstance(c.init, Var) and self.given(c.init):
+                    self.copied_in.add((id(c), "init"))
+        for _, c in loops:
+            if c.inner in self.updated or c.outer in self.updated:
+                for side, source in (("init", c.init), ("next", c.next)):
+                    if isinstance(source, Var) and not self.owned(source, {c.inner, c.outer}):
+                        self.copied_in.add((id(c), side))
+
+    def changed_by_statements(self, body):
+        """The values that statements update in place, by all their names; fills `made`, and the rows in `root`."""
         updated = {step.value.args[0] for step in walk(body) if isinstance(step, Let) and updates(step.value)
                    and isinstance(step.value.args[0], Var)}
         for step in walk(body):
@@ -198,18 +225,12 @@ class _Graph:
         for v in list(updated):
             while isinstance(v := self.made.get(v), Var):       # changed under another name
                 updated.add(v)
-        self.updated = updated
-        loops = [(s, c) for s in walk(body) if isinstance(s, (For, While)) for c in s.carries
-                 if isinstance(c.inner.fact, Array) and c.inner.fact.dims]
-        inside: dict = {}               # what is defined in a pass of a loop
-        for step, c in loops:
-            self.made[c.inner] = self.made[c.outer] = ("carry", c)
-            if step not in inside:
-                inside[step] = {v for s in walk(step.body) for v in (
-                    *(s.targets if isinstance(s, Let) else ()), *defined(s))}
-            self.in_pass[c] = inside[step]
-        carried = {c.inner for _, c in loops}
-        while True:  # what a carried value becomes, inside, may be changed in place further in
+        return updated
+
+    def changed_by_loops(self, body, loops):
+        """Adds to `updated` the carried arrays that inner loops or later names change in place, to a fixpoint."""
+        updated, carried = self.updated, {c.inner for _, c in loops}
+        while True:
             more = {
                 c.inner for _, c in loops if c.inner not in updated and (c.outer in updated or c.next in updated)
             } | {
@@ -221,18 +242,9 @@ class _Graph:
             if not more:
                 break
             updated |= more
-        for step in walk(body):             # a list that a loop takes from, or puts into, and that the caller has
-            for c in step.carries if isinstance(step, (For, While)) else ():
-                if _is_stack(c.inner) and isinstance(c.init, Var) and self.given(c.init):
-                    self.copied_in.add((id(c), "init"))
-        for _, c in loops:
-            if c.inner in updated or c.outer in updated:
-                for side, source in (("init", c.init), ("next", c.next)):
-                    if isinstance(source, Var) and not self.owned(source, {c.inner, c.outer}):
-                        self.copied_in.add((id(c), side))
 
     def joined(self, value):
-        """The values that one is by what branches hand on."""
+        """A value, with those that it may be a copy of through joins."""
         found = [value] if isinstance(value, Var) else []
         for v in found:
             made = self.made.get(v)
@@ -241,15 +253,15 @@ class _Graph:
         return found
 
     def exchanged(self, body, updated):
-        """Carried arrays that get, after each pass, one that the pass has changed under another name: a, b = b, a."""
+        """Carried arrays that become, after an iteration, one that it has changed under another name: a, b = b, a."""
         found = set()
         for step in walk(body):
             for c in step.carries if isinstance(step, (For, While)) else ():
                 if c.inner in updated or not isinstance(c.next, Var) or _is_stack(c.inner) or not c.inner.fact.dims:
                     continue
-                here = self.from_here(c.next)
+                here = self.in_iteration(c.next)
                 if any(d is not c and d.inner in updated and d.inner in here and isinstance(d.next, Var)
-                       and d.inner not in self.from_here(d.next) for d in step.carries):
+                       and d.inner not in self.in_iteration(d.next) for d in step.carries):
                     found.add(c.inner)
         return found
 
@@ -261,9 +273,9 @@ class _Graph:
         return var in self.parameters or isinstance(made, Var) and self.given(made)
 
     def owned(self, var, known=()):
-        """The array belongs to this function alone, from wherever it comes: it may be changed in place.
+        """Whether an array belongs to this function alone on every path, so that it may be changed in place.
 
-        known: arrays that belong to it if this one does
+        known: arrays that are assumed to belong to it
         """
         queue = [var]
         for v in queue:
@@ -274,7 +286,7 @@ class _Graph:
         return True
 
     def owned_if(self, var):
-        """The values that must be this function's own for this one to be; None where it is not."""
+        """The values that must be owned for this one to be owned; None if it is not owned."""
         made = self.made.get(var)
         if var in self.parameters or made is None:
             return None
@@ -289,7 +301,7 @@ class _Graph:
             return None
         if is_application(made, operator.getitem) and isinstance(made.args[1], Const) and isinstance(
                 made.args[1].value, slice) and isinstance(made.args[0], Var):
-            return [made.args[0]]           # a part of our own array
+            return [made.args[0]]           # a part of an array
         own = memory_of(made) is UPDATES or updates(made) and isinstance(var.fact, Listed) or is_fresh(made)
         return [] if own else None
 
@@ -300,10 +312,10 @@ class _Graph:
         return var
 
     def bases(self, var, passes=False):
-        """The arrays that a value may be: a view shows its base, what branches join or loops hand on is one of two.
+        """The arrays that a value may alias: the base of a view, and both sources of a join or a carried value.
 
-        A carried array that is changed in place is the loop's own, in each pass and after the last.  passes: an array
-        that each pass makes is another than that of the pass before, ("before", array), which a pass is handed.
+        A carried array that is changed in place belongs to the loop, in each iteration and after the last.  passes: an
+        array that each iteration makes differs from that of the iteration before, which is ("before", array).
         """
         found, queue = set(), [var]
         for v in queue:
@@ -323,7 +335,7 @@ class _Graph:
         return found
 
     def made_in_pass(self, carry):
-        """Whether what a loop hands on is an array that the pass itself has made."""
+        """Whether the next value of a carried array is one that the iteration itself has made."""
         inside, queue = self.in_pass[carry], [carry.next]
         for v in queue:
             v = self.base(v)
@@ -338,17 +350,17 @@ class _Graph:
         return True
 
     def kept_by_passes(self, body):
-        """Carried arrays that a pass has put into a store: they are not changed in place in the next, or afterwards."""
+        """Marks carried arrays that an iteration puts into a list as escaped in later iterations and after the loop."""
         for step in walk(body):
             if isinstance(step, (For, While)):
                 kept, inside = set(), {c for s in walk(step.body) for c in getattr(s, "carries", ())}
                 for inner in walk(step.body):
                     if _puts_away(inner):
-                        kept.update(b for v in _held(inner.value.args[1]) for b in self.from_here(v, inside))
+                        kept.update(b for v in _held(inner.value.args[1]) for b in self.in_iteration(v, inside))
                 again = True
-                while again:            # what a pass hands on to the next, and what a later one gets of that
+                while again:            # the values that the next iterations get of these
                     lost = {v for c in step.carries if isinstance(c.next, Var) and not kept.isdisjoint(
-                        self.from_here(c.next)) for v in (c.inner, c.outer)}
+                        self.in_iteration(c.next)) for v in (c.inner, c.outer)}
                     again = not lost <= kept
                     kept |= lost
                     self.kept |= lost
@@ -357,10 +369,10 @@ class _Graph:
             if isinstance(step, (For, While)):
                 self.copied_in.update((id(c), "init") for c in step.carries if c.inner in self.updated and isinstance(
                     c.init, Var) and isinstance(c.init.fact, Array) and not self.escaped.isdisjoint(
-                        [*self.from_here(c.init), *self.bases(c.init)]))
+                        [*self.in_iteration(c.init), *self.bases(c.init)]))
 
     def copied_first(self, body, put_away):
-        """Updates of arrays that are not this function's own, or that a list holds: what they leave is a new array."""
+        """Marks updates of arrays that are not owned, or that a list holds: they copy first, and make new arrays."""
         for step in walk(body):
             base = step.value.args[0] if isinstance(step, Let) and updates(step.value) else None
             if isinstance(base, Var) and (not self.bases(base).isdisjoint(self.escaped) or
@@ -369,8 +381,8 @@ class _Graph:
                 if not _is_stack(base) and self.root.pop(step.targets[0], None) is not None:
                     self.escaped = self.kept.union(*map(self.bases, put_away))
 
-    def from_here(self, var, inside=()):
-        """The arrays that a value may be, among those of the same pass; inside: what loops in this pass carry."""
+    def in_iteration(self, var, inside=()):
+        """The arrays of the same iteration that a value may alias; inside: the carries of loops inside it."""
         found, queue = [], [var]
         for v in queue:
             v = self.base(v)
@@ -385,7 +397,7 @@ class _Graph:
         return found
 
     def shown_by(self, var, others):
-        """Whether one of the other values may be, or show, the same array."""
+        """Whether one of the other values may alias the same array."""
         mine = self.bases(var, True)
         return any(not mine.isdisjoint(self.bases(v, True)) for v in others)
 
@@ -427,7 +439,7 @@ class _Graph:
         return (live - set(targets)) | set(operands(value))
 
     def sum(self, step, live):
-        """Whether dx = dx + v may be made in place: dx is ours, and nothing that is alive afterwards shows it."""
+        """Notes whether dx = dx + v may be in place: dx is owned, and nothing that is live afterwards aliases it."""
         for base in summed_up(step):
             if self.bases(base).isdisjoint(self.escaped) and self.owned(base):
                 self.summed[id(step), base] = step
@@ -436,7 +448,7 @@ class _Graph:
                     self.not_in_place.add((id(step), base))
 
     def showing(self, array):
-        """The values that may be, or show, an array."""
+        """The values that may alias an array."""
         if self.shown_arrays is None:
             self.shown_arrays = {}
             for v in self.order:
@@ -477,10 +489,10 @@ class _Graph:
             if new == head:
                 break
             head = new
-        for v in items:                 # a carried value that is this item after each pass is done with when it is set
+        for v in items:                 # a carried value that becomes this item is dead when the item is set
             replaced = {c.inner for c in step.carries if c.next is v and c.inner not in start}
             self.define(v, (start | items | head) - replaced)
-        for inner in walk(step.body):   # no reader likes one index for two loops, one inside the other
+        for inner in walk(step.body):   # one name for the indices of nested loops would be hard to read
             if isinstance(inner, For) and USER not in (inner.index.kind, step.index.kind):
                 self.interfere(step.index, inner.index)
         entered = {*operands(step.count), *(v for _, s in step.items for v in operands(s))}
@@ -500,27 +512,27 @@ class _Graph:
         return self.around(step, live, leaving, head)
 
     def beside(self, carries, k, kept=False):
-        """The carries that must not show the array of carry k: of two that are changed in place, one is a copy.
+        """The carries that must not alias the array of carry k: of two that are changed in place, one is a copy.
 
-        kept: one that a pass hands on as it was is none.
+        kept: without those that an iteration leaves as they were
         """
         return [*carries[:k], *(d for d in carries[k + 1:]
                                 if d.inner not in self.updated or kept and d.next is d.inner)]
 
     def around(self, step, live, leaving, head, entered=frozenset()):
-        """The copies into, around and out of a loop.
+        """Adds the copies and interferences of a loop's entry, back edge and exit; returns what is live before it.
 
-        entered: what its first line reads once, after the copies into it
+        entered: the values that its first line reads once, after the copies at the entry
         """
         inners, outers = {c.inner for c in step.carries}, {c.outer for c in step.carries}
-        for k, c in enumerate(step.carries):        # entered with an array that something else shows as well
+        for k, c in enumerate(step.carries):        # entered with an array that something else may alias
             if (c.inner in self.updated or isinstance(c.inner.fact, Listed)) and isinstance(c.init, Var) and \
                     isinstance(c.init.fact, Array):
                 others = [d.init for d in self.beside(step.carries, k) if isinstance(d.init, Var)]
                 if self.shown_by(c.init, [*others, *(head - inners), *(live - outers)]):
                     self.copied_in.add((id(c), "init"))
             if c.inner in self.updated and isinstance(c.next, Var) and not _is_stack(c.next):
-                own = self.bases(c.next) == {c.inner}   # who shows it is asked at each update, in the next pass as well
+                own = self.bases(c.next) == {c.inner}   # its aliases are examined at each update
                 others = [d.next for d in self.beside(step.carries, k, True) if isinstance(d.next, Var) and not (
                     own and d.inner not in self.updated)]
                 if c.next is not c.inner and self.shown_by(c.next, [*others, *(head - inners)]):
@@ -542,7 +554,7 @@ class _Graph:
 
 
 def summed_up(step: Let) -> list[Var]:
-    """The operands that a generated sum of arrays may be added up in: of its dtype and its lengths."""
+    """The operands of a generated sum of arrays that have its dtype and shape, so that it may be made in them."""
     value, target = step.value, step.targets[0].fact
     if role(value) not in ("sum", "difference") or step.origin is None or \
             not step.origin.generated or type(target) is not Array or not target.dims or target.kind not in "fc":
@@ -553,7 +565,7 @@ def summed_up(step: Let) -> list[Var]:
 
 
 def _held(node):
-    """The values that a container holds when it is given an operand: what the operand is, or is a view of."""
+    """The values that a container holds once an operand is put into it: the operand, or what it is a view of."""
     if isinstance(node, Var):
         yield node
     elif isinstance(node, Pack):
@@ -564,7 +576,7 @@ def _held(node):
 
 
 def _puts_away(step):
-    """What may be an array becomes an element of a list."""
+    """Whether a statement puts a value that may be an array into a list."""
     if not isinstance(step, Let) or not isinstance(step.value, Apply) or step.value.function not in (push, push_front):
         return False
     fact = step.targets[0].fact
@@ -577,7 +589,7 @@ def _is_stack(var):
 
 
 class Group:
-    """Values that share a name, with what is asked of each pair of groups: a union of their interference sets."""
+    """Values that share a name, with the union of their interference sets."""
 
     def __init__(self, var, graph, written):
         self.members, self.apart = [var], set(graph.apart.get(var, ()))
@@ -621,7 +633,7 @@ def _named(graph, function, parameters, taken, words=False):
             families.setdefault((v.hint, v.kind), []).append(v)
     for members in families.values():
         for j, last in enumerate(members):
-            asked = set()               # a group that does not take a value takes no group with it
+            asked = set()               # a group that does not take a value takes no group that has it
             for v in members[:j]:
                 if groups[v] not in asked:
                     asked.add(groups[v])
@@ -630,14 +642,14 @@ def _named(graph, function, parameters, taken, words=False):
 
 
 def _written(function):
-    """Values that updates make: printed in place, they must not be a parameter's array."""
+    """The values that updates make."""
     return {step.targets[0] for step in walk(function.body)
             if isinstance(step, Let) and updates(step.value)}
 
 
 def _lifetimes(function):
-    """(first statement, last statement) of each value that only operations of its own block read, in the order of the
-    text.  Of others nothing is said: loops and branches are printed in several ways, and read where they like.
+    """{value: (first statement, last statement) of its life, in the order of the text}, for values that only operations
+    of their own block read.  Loops and branches, which are printed in several ways, may read others anywhere.
     """
     found, count = {}, 0
 
@@ -662,7 +674,7 @@ def _lifetimes(function):
                 visit(inner)
             for v in entry_reads(step):
                 read(None, v)
-            for c in getattr(step, "carries", ()):      # what its passes and arms hand on
+            for c in getattr(step, "carries", ()):
                 read(None, c.next)
             for j in getattr(step, "joins", ()):
                 read(None, j.then)
@@ -676,21 +688,21 @@ def _lifetimes(function):
 
 
 def _life(group, lives):
-    """(first statement, last statement, rank, dtype) of a group of values; None where not operations make them all."""
+    """(first statement, last statement, rank, dtype) of a group of values; None if the life of one is not known."""
     if not all(m in lives and type(m.fact) is Array for m in group):
         return None
     fact = group[0].fact
     return min(lives[m][0] for m in group), max(lives[m][1] for m in group), fact.rank, fact.dtype
 
 
-def _apart(one, other):
-    """Whether two lifetimes have no statement in common; of two kinds of values, no name is shared."""
+def _disjoint(one, other):
+    """Whether two lifetimes are disjoint and of one rank and dtype; else they share no name."""
     return one[2:] == other[2:] and (one[1] < other[0] or other[1] < one[0])
 
 
 def _word(group, graph, stored, naming):
-    """A name that says what the values of a group are, for one that would be t, z, x_1 or t_saved."""
-    for m in group:                     # a store is called by what it stores
+    """A descriptive name for a group that would be called t, z, x_1 or t_saved; or None."""
+    for m in group:                     # a store is named after what it stores
         if m.kind == SAVED and m.hint in ("t_saved", "z_saved") and isinstance(v := stored.get(m), Var | Apply):
             made, number = (graph.made.get(v), not v.fact.dims) if isinstance(v, Var) else (v, False)
             found = word(made, naming.names, "", number)
@@ -703,7 +715,7 @@ def _word(group, graph, stored, naming):
 
 
 def _chosen(classes, graph, function, taken, words):
-    """A name for each class: parameters keep theirs, then the user's variables, then ours in order of appearance."""
+    """A name for each class: first the parameters', then the user's variables, then others in order of appearance."""
     naming = Naming(copied_in=graph.copied_in)
     naming.in_place = {key for key in graph.summed if key not in graph.not_in_place}
     used = set(taken)
@@ -731,7 +743,7 @@ def _chosen(classes, graph, function, taken, words):
             name, k = hint, 0
             life = _life(group, lives) if best(group).kind == TEMPORARY else None
             while name in used and not (life is not None and name in shared and all(
-                    _apart(life, other) for other in shared[name])):
+                    _disjoint(life, other) for other in shared[name])):
                 k += 1
                 name = f"{hint}_{k}"
             used.add(name)

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Sums over devices that travel while the program goes on, and sums that travel in another dtype.
+"""Sums over devices that overlap with computation, and sums that are sent in a narrower dtype.
 
-A sum begins where what it adds has its value, and is waited for where it stood: the adjoint of the last layer is on its
-way while the backward sweep works on the layers before it (S. Li et al., PyTorch Distributed, VLDB 2020, section 3.2).
-Sums that would wait at once stay whole.
+A sum is started where its operand is computed, and finished where it was: the adjoint of the last layer is being sent
+while the backward sweep works on the layers before it (S. Li et al., PyTorch Distributed, VLDB 2020, section 3.2).
+Sums with no computation in between stay whole.
 
 >>> import numpy as np, gradscribe as gs
 >>> from gradscribe.ast_transform.mapping import OnDevices
@@ -41,22 +41,22 @@ NARROW = {np.dtype(np.float64): np.dtype(np.float32), np.dtype(np.complex128): n
 
 
 def overlapped(function: Function) -> Function:
-    """The function with sums in two halves."""
+    """The function, changed in place, with sums split into a start and a finish."""
     function.body = _rewritten(function.body, _halves)
     return function
 
 
 def compressed(function: Function) -> Function:
-    """The function with sums and means of double precision that travel in single precision."""
+    """The function, changed in place, with sums and means of double precision sent in single precision."""
     function.body = _rewritten(function.body, _narrow)
     return function
 
 
 def _rewritten(block, parts):
-    """A block, and those inside it, with sums in parts.
+    """A block, and those inside it, with sums split into parts.
 
-    parts(steps, k, begin) are those of step k, a sum of what step `begin` defines: the one that stands in its place,
-    and others with the number of the step that each follows; None where it stays as it is.
+    parts(steps, k, begin): for step k, a sum of a value that step `begin` defines, the statement in its place, and
+    [(the number of the step that it follows, another statement)]; None if the sum stays whole
     """
     steps = [rebuilt(s, {}, lambda b: _rewritten(b, parts)) for s in block]
     place = {v: k for k, s in enumerate(steps) for v in made(s)}
@@ -71,7 +71,7 @@ def _rewritten(block, parts):
 
 
 def _is_sum(step):
-    """The sum or mean of an array."""
+    """Whether a statement is the sum or mean of an array over devices."""
     if not isinstance(step, Let) or not is_collective(step.value) or step.value.function not in HALVES:
         return False
     x, fact = step.value.args[0], step.targets[0].fact
@@ -91,7 +91,7 @@ def _halves(steps, k, begin):
 
 
 def _works(step):
-    """Whether a step takes time beside which a message can travel."""
+    """Whether a step takes time with which a message can overlap."""
     if isinstance(step, (For, While)):
         return True
     if isinstance(step, If):

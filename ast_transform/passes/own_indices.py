@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Indices of loops: what a loop saves is stored by the loop's own index, where it had a count of passes beside it.
+"""Values that a loop saves are stored at its own index, instead of at a separate count of its iterations.
 
-A loop over range(1, n) saves into n entries, of which the first is not used; no line says which pass it is.
+A loop over range(1, n) saves into n entries, of which the first is not used; no line counts the iterations.
 
 >>> import numpy as np
 >>> import gradscribe as gs
@@ -61,16 +61,16 @@ from gradscribe.ast_transform.core.operations import put, run_length
 from gradscribe.ast_transform.passes.nonnegative import Naturals
 from gradscribe.ast_transform.passes.simplify import drop_dead
 
-UNUSED = 16                         # entries at the beginning that no pass uses, at most
+UNUSED = 16                         # the most entries at the beginning that no iteration uses
 
 
 def by_own_index(function: Function) -> Function:
-    """The function, changed: arrays of what loops save have an entry for each index, not for each pass."""
+    """The function, changed in place: arrays of saved values have an entry for each index, not for each iteration."""
     counts = {s.targets[0]: s.value.args for s in walk(function.body) if isinstance(s, Let) and is_application(
         s.value, run_length)}
     if not counts:
         return function
-    own = {}                            # the number of a pass -> (the index of the range, the range's ends, the loop)
+    own = {}                            # iteration count -> (the index of the range, the range's ends, the loop)
     for step in walk(function.body):
         if isinstance(step, For) and step.count in counts:
             ends = counts[step.count]
@@ -90,13 +90,13 @@ def by_own_index(function: Function) -> Function:
         times = read_counts(function)
         for index, (_, _, loop) in own.items():
             if not times.get(index):
-                loop.index = Var("number", index.fact, index.kind)      # the name is free for who is read
+                loop.index = Var("number", index.fact, index.kind)      # its name is free for the index that is read
         function.body = drop_dead(function.body, function.result)
     return function
 
 
 def _widened(block, k, counts, own, naturals, function):
-    """Whether an allocation got an entry for each index of a loop; all that reads the array has changed with it."""
+    """Whether an allocation got an entry for each index of a loop; then all uses of the array were changed with it."""
     step = block[k]
     if not isinstance(step, Let) or len(step.targets) != 1 or step.targets[0].kind != SAVED or not isinstance(
             step.value, Apply) or not _allocates(step.value):
@@ -121,7 +121,7 @@ def _widened(block, k, counts, own, naturals, function):
         parts = list(parts_of(value.args[1]))
         for a in moved:
             parts[a], ends, loop = own[parts[a]]
-            if not any(v is parts[a] for v, _ in loop.items):       # the user does not read it
+            if not any(v is parts[a] for v, _ in loop.items):       # the user's loop has no such index
                 loop.items = (*loop.items, (parts[a], Apply(range, ends)))
         index = Pack("tuple", tuple(parts)) if isinstance(value.args[1], Pack) else parts[0]
         place.value = Apply(value.function, (value.args[0], index, *value.args[2:]), value.kwargs, value.origin)
@@ -139,17 +139,8 @@ def _allocates(value):
 
 
 def _places(array, function):
-    """[(statement, operation)] that store into an array, or read an entry; None where something else has to do with it.
-    """
-    family, before = {array}, 0
-    while len(family) > before:
-        before = len(family)
-        for step in walk(function.body):
-            if isinstance(step, Let) and is_application(step.value, put) and step.value.args[0] in family:
-                family.add(step.targets[0])
-            for c in step.carries if isinstance(step, (For, While)) else ():
-                if c.init in family or c.inner in family:
-                    family.update((c.inner, c.outer))
+    """[(statement, operation)] that store into an array, or read an entry; None where there is any other use."""
+    family = _versions(array, function)
     if not family.isdisjoint(operands(function.result)):
         return None
     found = []
@@ -161,26 +152,42 @@ def _places(array, function):
             if inside != [step.value.args[0]] or step.value.function is not put and reads(step.value) != "part":
                 return None
             found.append((step, step.value))
-        elif isinstance(step, (For, While)):
-            for c in step.carries:
-                if {c.init in family, c.inner in family, c.outer in family, c.next in family} != {c.inner in family}:
-                    return None
-            if isinstance(step, While) and not family.isdisjoint(operands(step.test)) or isinstance(step, For) and any(
-                    v in family for _, source in step.items for v in operands(source)):
-                return None
-        elif isinstance(step, If):
-            if any(v in family for j in step.joins for side in (j.then, j.orelse) for v in operands(side)) or \
-                    not family.isdisjoint(operands(step.test)):
-                return None
-        elif any(v in family for v in all_reads(step)):
+        elif not _only_carries(step, family):
             return None
     return found
 
 
-def _entries(ends, naturals, made):
-    """How many entries the indices of range(*ends) need, from 0 on; None where one may be negative, or leaves some out.
+def _versions(array, function):
+    """An array with all its versions: those that writes into it make, and that loops carry."""
+    family, before = {array}, 0
+    while len(family) > before:
+        before = len(family)
+        for step in walk(function.body):
+            if isinstance(step, Let) and is_application(step.value, put) and step.value.args[0] in family:
+                family.add(step.targets[0])
+            for c in step.carries if isinstance(step, (For, While)) else ():
+                if c.init in family or c.inner in family:
+                    family.update((c.inner, c.outer))
+    return family
 
-    made: gets what must be computed for it
+
+def _only_carries(step, family):
+    """Whether a statement that is no operation uses versions of an array only to carry them through a loop."""
+    if isinstance(step, (For, While)):
+        if any({c.init in family, c.inner in family, c.outer in family, c.next in family} != {c.inner in family}
+               for c in step.carries):
+            return False
+        asked = [step.test] if isinstance(step, While) else [source for _, source in step.items]
+    elif isinstance(step, If):
+        asked = [step.test, *(side for j in step.joins for side in (j.then, j.orelse))]
+    else:
+        return not any(v in family for v in all_reads(step))
+    return not any(v in family for node in asked for v in operands(node))
+
+
+def _entries(ends, naturals, made):
+    """The number of entries for the indices of range(*ends), from 0 on; None if an index may be negative, or the step
+    is not 1 or -1.  made: gets (value, operation) for what must be computed.
     """
     start, stop, step = ends
     if not isinstance(step, Const) or abs(step.value) != 1:
@@ -203,7 +210,7 @@ def _entries(ends, naturals, made):
 
 
 def _begins_early(start, naturals):
-    """Whether a range begins at a small whole number, or at the index of a loop around it, but for such a number."""
+    """Whether a range begins at a small integer, or at such an offset from the index of an enclosing loop."""
     if isinstance(start, Const):
         return type(start.value) is int and 0 <= start.value <= UNUSED
     made = naturals.made.get(start)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Products with less work.  Only statements that a transformation made are rewritten, where nothing else reads them.
+"""Products that take less work.  Only statements that a transformation made, and that have one reader, are rewritten.
 
-The sum of a product's rows is the sum of the rows of its first factor, times the second: a matrix product less.  The
-adjoint of what was added to every row, `m` in `(x - m) @ Q.T`, is such a sum.
+The sum of the rows of a matrix product is the sum of the rows of its first factor, times the second: a product of a
+vector and a matrix instead.  The adjoint of a vector that is added to each row, `m` in `(x - m) @ Q`, is such a sum.
 
 >>> from gradscribe.ast_transform.examples import gradient, show
 >>> from gradscribe.ast_transform.passes.simplify import drop_dead
@@ -16,7 +16,8 @@ adjoint of what was added to every row, `m` in `(x - m) @ Q.T`, is such a sum.
     dm = -(t_1)
     return dm
 
-A product with a quotient, `dy * (y / b)`, has one division less where `dy / b` is at hand: the adjoints of a division.
+A product with a quotient, `dy * (y / b)`, has one division less if `dy / b` is computed anyway, as in the adjoints of a
+division.
 
 >>> text = "def f(a, b):\\n    y = a / b\\n    return np.sum(np.sin(y))"
 >>> made = gradient(text, np.ones(3), np.ones(3), wrt=(0, 1))
@@ -53,7 +54,10 @@ MULTIPLIED, QUOTIENTS = {operator.mul, np.multiply}, {operator.truediv, np.divid
 
 
 def generated(function):
-    """What the statements make that a transformation made, and which of that is read once."""
+    """({value: operation} that a transformation made, a function `once`).
+
+    once(value, functions): such an operation, if the value has one reader and the operation is one of these
+    """
     counts, made = {}, {}
     for v in [*(v for s in function.body for v in all_reads(s)), *operands(function.result)]:
         counts[v] = counts.get(v, 0) + 1
@@ -70,7 +74,7 @@ def generated(function):
 
 
 def divided_once(function: Function) -> list:
-    """The body of a function with `(a / q) * p` for `a * (p / q)` where a / q stands in the same block."""
+    """The body of a function with `(a / q) * p` for `a * (p / q)`, if a / q is computed in the same block."""
     made, once = generated(function)
 
     def block(body):
@@ -88,7 +92,7 @@ def divided_once(function: Function) -> list:
                 at, there = body.index(s), body.index(shared)
                 if there < at and any(shared.targets[0] in all_reads(t) and (not isinstance(t, Let) or updates(t.value))
                                       for t in body[there:at]):
-                    continue                # it is written into before: it would have to be copied
+                    continue                # it is updated before, so it would have to be copied
                 if there > at:
                     body.insert(at, body.pop(there))
                 s.value = Apply(operator.mul, (shared.targets[0], quotient.args[0]))
@@ -105,8 +109,8 @@ def _same_dtype(shared, factor, product):
 
 
 def numbers_to_rows(function: Function) -> list:
-    """The body of a function with `(2 * w)[:, None] * x` for `w[:, None] * (2 * x)`: a number is multiplied by the
-    smaller array, where it may meet others.
+    """The body of a function with `(2 * w)[:, None] * x` for `w[:, None] * (2 * x)`: a scalar is multiplied by the
+    smaller array, where it may be combined with other scalars.
 
     >>> from gradscribe.ast_transform.examples import gradient, show
     >>> made = gradient("def f(x):\\n    return np.sum(np.sqrt(np.sum(x ** 2, axis=1)))", np.ones((3, 2)))
@@ -144,7 +148,7 @@ def numbers_to_rows(function: Function) -> list:
 
 
 def _adds_axes(index):
-    """Whether an index shows all of an array, with more axes."""
+    """Whether an index selects all of an array, and adds axes."""
     parts = parts_of(index)
     return all(isinstance(p, Const) and (p.value is None or p.value == slice(None)) for p in parts) and any(
         p.value is None for p in parts)

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Draws whose parameters are differentiated: a standard draw of the same stream, and arithmetic on it.
+"""The reparametrisation trick: a draw with active parameters becomes a standard draw of the same stream and arithmetic.
 
 NumPy computes a draw of a family with a location and a scale as loc + scale * standard draw; a choice from an array
-and a permutation of one are its entries at indices that are drawn.  These are written so where an argument is active.
-A draw of another family with an active parameter is refused.
+and a permutation of one are its entries at drawn indices.  Where an argument is active, these are written out.  A draw
+of another family with an active parameter is an error.
 
 >>> from gradscribe.ast_transform.examples import form, show
 >>> made = form("def f(s, rng):\\n    y = rng.normal(1.0, s)\\n    return y", 2.0, np.random.default_rng(0))
@@ -40,7 +40,7 @@ DEFAULTS = {"loc": 0.0, "mean": 0.0, "scale": 1.0, "sigma": 1.0, "low": 0.0, "hi
 
 
 def reparametrised(reader: "Reader", body: list, active: set[Var]) -> list:
-    """A block whose draws have no active parameters; their results depend on these by arithmetic."""
+    """The block with draws that have no active parameters; their results depend on these through arithmetic."""
     if not any(v in active for v in _given(body)):
         return body
     out = []
@@ -58,14 +58,14 @@ def _is_drawn(value):
 
 
 def _given(body):
-    """What draws are given."""
+    """The operands of draws."""
     for step in walk(body):
         if isinstance(step, Let) and _is_drawn(step.value):
             yield from operands(step.value)
 
 
 class Rewritten:
-    """One draw written anew; `steps` end with the statement that makes its result."""
+    """The statements in place of one draw; the last of `steps` sets its result."""
 
     def __init__(self, reader, step, active):
         self.build, self.step, self.active = reader.build, step, active
@@ -127,7 +127,7 @@ class Rewritten:
     # operands
 
     def double(self, parameter):
-        """A parameter as NumPy takes it: in double precision, a Python number where a number is drawn."""
+        """A parameter in double precision, as NumPy converts it: an array, or a Python float."""
         x = self.bound.get(parameter, Const(DEFAULTS[parameter]))
         if isinstance(x, Pack):
             return self.build.apply(np.array, x)
@@ -144,11 +144,11 @@ class Rewritten:
         return out if loc is None or _is(loc, 0.0) else self.build.apply(operator.add, loc, out)
 
     def python(self, out):
-        """A Python number, where NumPy's draw is one."""
+        """The result as a Python number if NumPy's draw is one."""
         return out if not self.target.fact.weak else self.build.let("t", Apply(float, (out,)), Array(float))
 
     def size(self):
-        """The size that all entries are drawn in; None for a number."""
+        """The size of the standard draw; None for a single number."""
         given = self.bound.get("size")
         if given is not None and not (isinstance(given, Const) and given.value is None):
             return given
@@ -185,7 +185,7 @@ class Rewritten:
         return self.bound.get("axis", Const(0)).value % x.fact.rank
 
     def gathered(self, parameter, words):
-        """The array at indices that are drawn."""
+        """The entries of an array at drawn indices."""
         x = self.bound[parameter]
         axis = self.axis(x)
         count = self.build.length(x, axis)

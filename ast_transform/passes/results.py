@@ -1,7 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a user gets back is his: a result that may share memory with something else is returned as a copy.
-
-Something else is an argument, an array from outside the function, or another of the results.
+"""Results own their memory: one that may alias an argument, an outside array or another result is copied.
 
 >>> from gradscribe.ast_transform.examples import form, show
 >>> print(show(owned_results(form("def f(x): return x, x * 2", np.ones(3)))))
@@ -37,9 +35,9 @@ from gradscribe.ast_transform.passes.out_of_ssa import changes
 
 
 class Sources:
-    """May-alias analysis of a whole function: for each value the arrays that it may be, or show.
+    """May-alias analysis of a whole function: for each value the arrays that it may be, or be a view of.
 
-    Arrays are named by the values that first held them: arguments, arrays from outside, and what operations make.
+    Arrays are represented by the values that first held them: arguments, outside arrays, and results of operations.
     """
 
     own: set
@@ -48,7 +46,7 @@ class Sources:
 
     def __init__(self, function: Function, callers=()):
         self.own, self.flow, self.found, self.callers = set(), {}, {}, {*callers, function}
-        self.locked: set = set()        # views that NumPy does not let be written, and what may be one
+        self.locked: set = set()        # views that NumPy makes read-only, and values that may be such a view
         self.cells: set = set()         # views without axes
         self.given = {p.value for p in function.params if isinstance(p.value, Var)}
         updated = changes(function)[1]
@@ -65,7 +63,7 @@ class Sources:
                     self.flow[j.var] = [j.then, j.orelse]
             elif isinstance(step, (For, While)):
                 for c in step.carries:
-                    if c.inner in updated:      # it is the loop's own, or a copy is made before the first pass
+                    if c.inner in updated:      # the loop owns it, or copies it before the first iteration
                         self.own.add(c.inner)
                         self.flow[c.inner], self.flow[c.outer] = [c.next], [c.inner]
                     else:
@@ -79,7 +77,7 @@ class Sources:
         elif memory_of(value) is LOCKED:
             self.flow[target] = list(aliased(value))
             self.locked.add(target)
-        elif memory_of(value) is UPDATES:       # in place only where nothing else shows the array
+        elif memory_of(value) is UPDATES:       # in place only if nothing else aliases the array
             self.flow[target] = []
             self.own.add(target)
         else:
@@ -93,9 +91,9 @@ class Sources:
                 self.flow[target].append(Var("outside", None))
 
     def of_call(self, targets, value):
-        """What each result of a function shows of what the call gives it."""
+        """Notes which arguments of a call its results may alias."""
         callee = value.function
-        if callee.notes.get("fresh"):   # its results are its caller's, each in memory of its own
+        if callee.notes.get("fresh"):   # each result is in memory of its own
             self.own.update(targets)
             return
         inner, given = Sources(callee, self.callers), dict(zip((p.value for p in callee.params), value.args))
@@ -110,7 +108,7 @@ class Sources:
                 self.own.add(t)
 
     def of(self, var) -> frozenset:
-        """The arrays that a value may show."""
+        """The arrays that a value may alias."""
         if var not in self.found:
             seen, queue = {var}, [var]
             for v in queue:
@@ -123,7 +121,7 @@ class Sources:
         return self.found[var]
 
     def may_be_cell(self, var) -> bool:
-        """Whether a number may be a view without axes of an array."""
+        """Whether a scalar may be a view without axes of an array."""
         queue = [var]
         for v in queue:
             queue += [o for source in self.flow.get(v, ()) for o in operands(source)
@@ -132,7 +130,7 @@ class Sources:
 
 
 def owned_results(function: Function) -> Function:
-    """The function, changed so that each array among its results is in memory of its own."""
+    """The function, changed in place so that each array among its results is in memory of its own."""
     taken: set
     sources, taken = Sources(function), set()
 
@@ -162,6 +160,6 @@ def owned_results(function: Function) -> Function:
 
 
 def _origin(function):
-    """The place of what makes the results."""
+    """The origin for copies of results: that of the last statement."""
     last = next((s.origin for s in reversed(function.body) if getattr(s, "origin", None) is not None), None)
     return None if last is None else last.made_by(0)

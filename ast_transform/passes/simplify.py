@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Simplification: dead code, common subexpressions, loop invariants, branches with one test.
+"""Simplification: dead code, common subexpressions, loop invariants, and branches on one test.
 
-Only statements that a transformation made are merged with others; the user's lines stay as they are.
+It takes a function in normal form and returns one that computes the same with less.  Only statements that a
+transformation made are merged with others; the user's lines stay as they are.
 
 >>> from gradscribe.ast_transform.examples import gradient, show
 >>> made = gradient("def f(x):\\n    return np.exp(x) * x", 1.0)
@@ -37,6 +38,7 @@ from gradscribe.ast_transform.core.form import (
     TEMPORARY,
     UNDEFINED,
     Apply,
+    Carry,
     Const,
     Effect,
     For,
@@ -79,9 +81,9 @@ from gradscribe.ast_transform.passes.words import says
 
 
 def simplify(function: Function, numbers: bool = True) -> Function:
-    """A function that computes the same with less; the function given is changed.
+    """A function that computes the same with less; it is changed in place.
 
-    numbers: whether numbers of the user's lines are taken out of loops
+    numbers: whether scalars that the user's lines compute are moved out of loops
     """
     function.body = drop_dead(function.body, function.result)
     function.body = constant_carries(function)
@@ -113,105 +115,113 @@ def simplify(function: Function, numbers: bool = True) -> Function:
 # --- dead statements --------------------------------------------------------------------------------------------------
 
 def drop_dead(body: list, *results: Any, again: bool = False) -> list:
-    """Without what neither the results, nor an effect, nor a draw needs; again: what was told is not told again, nor
-    drawn where the result does not need it.
+    """The body without statements that no result, no effect and no draw depends on.
+
+    again: the body runs a second time, so reports are not repeated, and only draws that a result needs are kept.
     """
-    maker, parents = {}, {}
-    def index(block, parent):
-        for step in block:
-            parents[id(step)] = parent
-            if isinstance(step, Let):
-                for t in step.targets:
-                    maker[t] = (step, None)
-            elif isinstance(step, (For, While)):
-                for c in step.carries:
-                    maker[c.inner] = maker[c.outer] = (step, c)
-                if isinstance(step, For):
-                    maker[step.index] = (step, None)
-                    for v, source in step.items:
-                        maker[v] = (step, source)
-            elif isinstance(step, If):
-                for j in step.joins:
-                    maker[j.var] = (step, j)
-            for inner in blocks(step):
-                index(inner, step)
-    index(body, None)
-    needed, kept, queue = set(), set(), []
-
-    def want(node):
-        for v in operands(node):
-            if v not in needed:
-                needed.add(v)
-                queue.append(v)
-
-    def keep(step):
-        while step is not None and id(step) not in kept:
-            kept.add(id(step))
-            if isinstance(step, For):
-                want(step.count)
-                if len(step.items) > 1:
-                    for _, source in step.items:
-                        want(source)
-            elif isinstance(step, While):
-                want(step.test)
-            elif isinstance(step, If):
-                want(step.test)
-            step = parents[id(step)]
-
+    live = _Live(body)
     for r in results:
-        want(r)
+        live.want(r)
     for step in walk(body):
         if isinstance(step, Effect) and not (again and is_report(step.value)) or \
                 isinstance(step, Let) and is_draw(step.value) and not again:
-            keep(step)
-            want(step.value)
-    while queue:
-        v = queue.pop()
-        if v not in maker:
-            continue
-        step, part = maker[v]
-        keep(step)
-        if isinstance(step, Let):
-            want(step.value)
-        elif isinstance(step, (For, While)):
-            if part is None:
-                continue
-            if hasattr(part, "inner"):
-                needed.add(part.inner)
-                want(part.init)
-                want(part.next)
-            else:
-                want(part)
-        else:
-            want(part.then)
-            want(part.orelse)
+            live.keep(step)
+            live.want(step.value)
+    live.spread()
+    return live.rest(body)
 
-    def rebuild(block):
+
+class _Live:
+    """Mark and sweep: from what is needed, back to the statements that make it.
+
+    maker: {value: (the statement that makes it, its carry, join or source there, or None)}; parents: {id of a
+    statement: the statement around it}; needed: values; kept: ids of statements.
+    """
+
+    def __init__(self, body):
+        self.maker, self.parents = {}, {}
+        self.needed, self.kept, self.queue = set(), set(), []
+        self.index(body, None)
+
+    def index(self, block, parent):
+        for step in block:
+            self.parents[id(step)] = parent
+            if isinstance(step, Let):
+                self.maker.update((t, (step, None)) for t in step.targets)
+            elif isinstance(step, (For, While)):
+                self.maker.update((v, (step, c)) for c in step.carries for v in (c.inner, c.outer))
+                if isinstance(step, For):
+                    self.maker[step.index] = (step, None)
+                    self.maker.update((v, (step, source)) for v, source in step.items)
+            elif isinstance(step, If):
+                self.maker.update((j.var, (step, j)) for j in step.joins)
+            for inner in blocks(step):
+                self.index(inner, step)
+
+    def want(self, node):
+        for v in operands(node):
+            if v not in self.needed:
+                self.needed.add(v)
+                self.queue.append(v)
+
+    def keep(self, step):
+        """Keeps a statement and those around it, with what decides whether, and how often, they run."""
+        while step is not None and id(step) not in self.kept:
+            self.kept.add(id(step))
+            if isinstance(step, For):
+                self.want(step.count)
+                for _, source in step.items if len(step.items) > 1 else ():
+                    self.want(source)
+            elif isinstance(step, (While, If)):
+                self.want(step.test)
+            step = self.parents[id(step)]
+
+    def spread(self):
+        """Marks what the needed values are made of, until nothing is new."""
+        while self.queue:
+            v = self.queue.pop()
+            if v not in self.maker:
+                continue
+            step, part = self.maker[v]
+            self.keep(step)
+            if isinstance(step, Let):
+                self.want(step.value)
+            elif isinstance(step, If):
+                self.want(part.then)
+                self.want(part.orelse)
+            elif isinstance(part, Carry):
+                self.needed.add(part.inner)
+                self.want(part.init)
+                self.want(part.next)
+            elif part is not None:
+                self.want(part)
+
+    def rest(self, block):
+        """The statements of a block that are kept, without the carries, items and joins that nothing needs."""
         out = []
         for step in block:
-            if id(step) not in kept:
+            if id(step) not in self.kept:
                 continue
-            new = rebuilt(step, {}, rebuild)
+            new = rebuilt(step, {}, self.rest)
             if isinstance(new, (For, While)):
-                new.carries = [c for c in new.carries if c.inner in needed or c.outer in needed]
-                if isinstance(new, For):
-                    # of several sources the shortest ends the loop: all stay where one is read
-                    if len(new.items) == 1 or not any(v in needed for v, _ in new.items):
-                        new.items = tuple((v, s) for v, s in new.items if v in needed)
+                new.carries = [c for c in new.carries if c.inner in self.needed or c.outer in self.needed]
+            if isinstance(new, For):
+                needed = tuple((v, s) for v, s in new.items if v in self.needed)
+                if len(new.items) == 1 or not needed:   # of several sources the shortest ends the loop: all stay
+                    new.items = needed
             elif isinstance(new, If):
-                new.joins = [j for j in new.joins if j.var in needed]
+                new.joins = [j for j in new.joins if j.var in self.needed]
                 if not new.joins and not new.then and not new.orelse:
                     continue
             out.append(new)
         return out
-    return rebuild(body)
 
 
 # --- common subexpressions --------------------------------------------------------------------------------------------
 
-def merge_common(body):
-    """One statement for what is computed twice; returns the body and what replaces what."""
-    env = {}
+def merge_common(body: list) -> tuple[list, dict[Var, Any]]:
+    """(the body with one statement for what is computed twice, {value: the one in its place})."""
+    env: dict[Var, Any] = {}
 
     def visit(block, table):
         out = []
@@ -253,7 +263,7 @@ def merge_common(body):
 
 
 def _merge_joins(step, env):
-    """What an arm hands out alone has the name that the branch gives it, where it has one."""
+    """Merges joins of one branch that have the same value in the arm that sets them."""
     kept = []
     for j in sorted(step.joins, key=lambda j: (j.then is UNDEFINED) + (j.orelse is UNDEFINED)):
         if isinstance(j.then, Var) and j.then is j.orelse:
@@ -271,12 +281,14 @@ def _merge_joins(step, env):
 
 
 def _generated(step):
-    """Whether no line of the user's asks for a statement; an entry that is read again is printed in its place."""
+    """Whether a transformation made a statement; without an origin, all but reads of entries, which are printed where
+    they are used.
+    """
     return step.origin.generated if step.origin is not None else reads(step.value) != "part"
 
 
 def _plain(value):
-    """x.shape[0] and the like: read again wherever it is wanted."""
+    """Whether a value is x.shape[0] or x.size, which may be read wherever it is used."""
     return getattr(value.function, "__name__", "") in ("shape_of", "size_of")
 
 
@@ -286,7 +298,7 @@ def _name_after(kept, gone):
 
 
 def key_of(value: Any) -> tuple | None:
-    """What two operations share that compute one value; None of what may give another each time."""
+    """A key that is equal for operations that compute one value; None if another run may give another value."""
     if not isinstance(value, Apply) or not repeatable(value):
         return None
     if is_draw(value):
@@ -323,10 +335,10 @@ def _operand_key(node):
 # --- lengths ----------------------------------------------------------------------------------------------------------
 
 def ask_entered(body: list) -> None:
-    """Lengths that no pass of a loop changes are asked of what the loop is entered with, and so before it."""
+    """Reads lengths that a loop does not change from the value before the loop, so that they can be hoisted."""
     carried = {v: c for s in walk(body) if isinstance(s, (For, While)) for c in s.carries
                for v in (c.inner, c.outer) if isinstance(c.init, Var) and isinstance(c.next, Var)}
-    unset = unset_values(body) if carried else ()       # what has no value shows no length
+    unset = unset_values(body) if carried else ()       # these may have no value to read a length from
     for step in walk(body) if carried else ():
         if not isinstance(step, Let) or not isinstance(step.value, Apply) or step.value.function is not shape_of:
             continue
@@ -339,7 +351,7 @@ def ask_entered(body: list) -> None:
 
 
 def ask_latest(function: Function) -> Function:
-    """Lengths are asked of what an array has become, not of what it was: that would have to be copied to be kept."""
+    """Reads lengths from the latest version of an array: an earlier one would have to be copied to stay alive."""
     if not any(isinstance(s, Let) and isinstance(s.value, Apply) and s.value.function is shape_of
                for s in walk(function.body)):
         return function
@@ -376,17 +388,17 @@ def ask_latest(function: Function) -> Function:
 
 
 def _keeps_length(now, before, axis):
-    """Whether an axis is as long as before; an array of a list that may be empty has no more axes than one."""
+    """Whether an axis certainly has the same length in both; an array of a list that may be empty may have one axis."""
     facts = now.fact, before.fact
     if not all(type(f) is Array and f.rank > axis for f in facts) or not facts[0].dims[axis].same(facts[1].dims[axis]):
         return False
     return not axis or _has_axes(facts[1])
 
 
-def ask_named_values(function):
-    """(p - y).shape[0]  ->  p.shape[0]: lengths are asked of a value that has a name, where one has the same.
+def ask_named_values(function: Function) -> None:
+    """(p - y).shape[0]  ->  p.shape[0]: reads a length from a named value that has the same one.
 
-    Of one that is there anyway, if there is such a one: nothing is computed for its length.
+    A value that is live for other reasons is preferred: then nothing is computed for its length alone.
     """
     maker = {t: s.value for s in walk(function.body) if isinstance(s, Let) for t in s.targets}
     asking = [s for s in walk(function.body) if isinstance(s, Let) and isinstance(s.value, Apply) and
@@ -403,9 +415,9 @@ def ask_named_values(function):
 
 
 def _shown_by(var, axis, maker, there):
-    """(value, axis) that shows the length of an axis, for who reads it, or (value,) of the size of an array.
+    """(value, axis) from which to read the length of an axis, or (value,) from which to read the size of an array.
 
-    The nearest that is there anyway, and has a name if one has; else the nearest with a name, or what comes first.
+    The nearest live value, one with a name if there is any; else the nearest with a name, or the first of all.
     """
     if type(var.fact) is not Array or any(var.fact.rank <= k for k in axis):
         return var, *axis
@@ -428,7 +440,7 @@ def _shown_by(var, axis, maker, there):
 
 
 def _has_axes(fact):
-    """Whether an array has all its axes, whatever its length: of a list that may be empty it has no more than one."""
+    """Whether an array has all its axes: one that is made of a list that may be empty may have a single axis."""
     first = fact.dims[0].normal().symbol
     return first is None or first.size is not None
 
@@ -436,11 +448,11 @@ def _has_axes(fact):
 # --- invariant statements ---------------------------------------------------------------------------------------------
 
 def hoist(body: list, transposes: bool = True, numbers: bool = True) -> list:
-    """What a loop computes anew each time, from values it does not change, stands before the loop.
+    """Loop-invariant code motion: the body with what a loop computes from values that it does not change before it.
 
-    A number that stands there already is not computed twice.  transposes: before reverse mode they stay where they
-    are, so that each pass adds to the adjoint of the matrix itself.  numbers: in source that is read, the user's lines
-    keep what is a number: it would need a name.
+    A scalar that is computed there already is not computed twice.  transposes: whether they are moved; before reverse
+    mode they are not, so that each iteration adds to the adjoint of the matrix itself.  numbers: whether scalars of the
+    user's lines are moved; in source for reading they are not, because each would need a name.
     """
     known: dict[Any, Var]
     out, known = [], {}
@@ -488,7 +500,10 @@ def _makes_a_number(step):
 
 
 def parts_first(body: list) -> list:
-    """What a loop reads of containers from outside is read before it: their adjoints are no sums of the loop's."""
+    """The body with reads of containers that a loop does not change before the loop.
+
+    Otherwise each iteration would add to the adjoint of the whole container.
+    """
     out = []
     for step in body:
         step = rebuilt(step, {}, parts_first)
@@ -527,9 +542,9 @@ def _movable(step):
 
 # --- branches ---------------------------------------------------------------------------------------------------------
 
-def merge_branches(body):
-    """if c: a; (others) if c: b  ->  if c: a; b"""
-    out = []
+def merge_branches(body: list) -> list:
+    """if c: a; (others) if c: b  ->  (others) if c: a; b"""
+    out: list = []
     for step in body:
         step = rebuilt(step, {}, merge_branches)
         if isinstance(step, If):
@@ -548,7 +563,7 @@ def _same_test(a, b):
 
 
 def _can_join(between, step):
-    """The earlier branch can be moved down to the later one: nothing between reads what it makes."""
+    """Whether an earlier branch may move down to the later one: nothing between reads what it makes."""
     earlier, *others = between
     gives = set(made(earlier)) | set(all_made([earlier]))
     if draws([earlier]) and draws(others):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a rule with symbolic zeros is given: which arguments are differentiated, and zeros that are known to be zero."""
+"""Arguments of custom rules with symbolic zeros: flags for differentiated arguments, and tangents known to be zero."""
 import numbers
 from typing import TYPE_CHECKING, Any
 
@@ -20,12 +20,13 @@ if TYPE_CHECKING:
 
 
 def is_array(value: Any) -> bool:
+    """Whether a value is an array or a number."""
     return isinstance(value, Var) and isinstance(value.fact, Array) or isinstance(value, Const) and isinstance(
         value.value, (numbers.Number, np.ndarray, np.generic))
 
 
 def each_array(reader, value, change):
-    """A container with `change` of each array and number in it."""
+    """A container with `change` applied to each array and number in it."""
     value = settle(reader, value)
     if isinstance(value, Struct):
         return Struct(value.kind, [each_array(reader, i, change) for i in value.items], value.keys, value.cls)
@@ -41,13 +42,13 @@ def zero_of(reader: "Reader", value: Any) -> Struct:
 
 
 def told(reader: "Reader", value: Any, active: set[Var]) -> Any:
-    """An argument whose arrays say whether their adjoints are asked for."""
+    """An argument with each array in a record that tells whether its adjoint is needed."""
     return each_array(reader, value, lambda v: Struct(
         "record", [v, Const(v in active)], ("value", "perturbed"), CustomVJPPrimal))
 
 
 def pair_of(reader: "Reader", rule: Any, callee: "CustomFunction", args: list, step: Let) -> list:
-    """(value, tangent), as a rule for forward mode gives them."""
+    """[value, tangent], as a custom rule for forward mode returns them."""
     pair = settle(reader, enter(reader, rule.rule, args, {}))
     if not isinstance(pair, Struct) or pair.kind not in ("tuple", "list") or len(pair.items) != 2:
         raise KindError(f"the rule of {callee.label} must return a pair, (value, tangent); it returns "
@@ -60,7 +61,7 @@ def is_zero(value: Any) -> bool:
 
 
 def without_zeros(reader: "Reader", value: Any, zero: Any = 0.0) -> Any:
-    """What a rule gives, with numbers in the place of symbolic zeros."""
+    """A result of a rule with numbers in the place of symbolic zeros."""
     value = settle(reader, value)
     if is_zero(value):
         return Const(zero)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tangents that are zero, and tangents made whole."""
+"""Tangents that are zero, and compact tangents broadcast to the shapes of their values: a part of forward mode."""
 import operator
 
 import numpy as np
@@ -23,7 +23,10 @@ from gradscribe.ast_transform.passes.vjp.sweep import Sweep
 
 
 class Tangents:
+    """The methods of Forward for these."""
+
     def zero(self, var):
+        """The zero tangent of a value."""
         if isinstance(var.fact, Sequence):
             return self.zero_of(var)
         made = self.build.made.get(var)
@@ -47,7 +50,7 @@ class Tangents:
         return Pack(fact.kind, tuple(items), fact.keys, fact.cls)
 
     def fixed(self, value, fact):
-        """A tangent in its value's dtype: what is written into, carried, joined, kept in a list or returned."""
+        """A tangent in the dtype of its value: it is to be written into, carried, joined, stored or returned."""
         if not isinstance(value, Var) or not isinstance(fact, Array) or not isinstance(value.fact, Array):
             return typed(value, fact)
         another = np.dtype(value.fact.dtype) != np.dtype(fact.dtype)
@@ -70,7 +73,7 @@ class Tangents:
         whole = Array(np.dtype(Sweep.whole_fact(var).dtype), want.dims)
         hint = f"{var.hint}_dot"
         if isinstance(value, Const) and value.value == 0:
-            kind = TANGENT if want.differentiable else TEMPORARY        # beside tangents: zeros for whole numbers
+            kind = TANGENT if want.differentiable else TEMPORARY        # zeros for integers have no tangent dtype
             return self.build.apply(np.zeros_like, var, hint=hint, fact=whole, kind=kind)
         if fact.rank == 0:
             return self.build.apply(np.full_like, var, value, hint=hint, fact=whole, kind=TANGENT)

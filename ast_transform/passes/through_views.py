@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writes through views: what is written into a part of a view is written into the array that the view shows.
+"""Writes through views become writes into the array that the view shows.
 
-`b = a[1:]`, `b[i] = v` reaches the normal form as a new part, and a new array with that part.  Where the entry is
-certainly one of the part, it is one write, `a[1 + i] = v`: its price is that of the entry, not of the part, and the
-adjoint of the part is not taken out of the adjoint of the array in each pass.  What is read of a view of an array that
-is written so is read from the array itself.
+In the normal form, `b = a[1:]`, `b[i] = v` makes a new part, and a new array with that part.  If the index is certainly
+inside the part, this pass makes it one write, `a[1 + i] = v`.  It costs one entry instead of the part, and reverse mode
+does not slice the adjoint of the array in each iteration.  Reads of views of such an array become reads of the array.
 
 >>> import numpy as np
 >>> from gradscribe.ast_transform.examples import form, show
@@ -67,7 +66,7 @@ from gradscribe.ast_transform.reader.views import index_of, is_number, is_slice,
 
 
 def through_views(function: Function) -> Function:
-    """The function, whose writes into parts of views are writes into what the views show."""
+    """The function, changed in place so that writes into views are writes into the arrays that the views show."""
     each = ThroughViews(function)
     each.visit(function.body, (), each.write)
     if each.written:
@@ -76,7 +75,7 @@ def through_views(function: Function) -> Function:
 
 
 class Here(Side):
-    """The unknowns of one access: a length is that of the axis, whatever it is there."""
+    """The unknowns of one access, in which the length of an axis is one unknown, whichever array it is read from."""
 
     def value(self, node):
         step = self.regions.maker.get(node)
@@ -87,9 +86,9 @@ class Here(Side):
 
 
 def operation_of(maker: dict[Var, Any], v: Var) -> Any:
-    """The operation that gives a value, by whatever names it goes; None for other values.
+    """The operation that makes a value, through copies; None of other values.
 
-    maker: the statement that sets a value
+    maker: {value: the statement that sets it}
     """
     step = maker.get(v)
     value = step.value if isinstance(step, Let) and len(step.targets) == 1 else None
@@ -97,8 +96,8 @@ def operation_of(maker: dict[Var, Any], v: Var) -> Any:
 
 
 class ThroughViews:
-    """group: for a version of an array, another of the same array; written: arrays that are written through views;
-    known: the places that have been computed, by block and operation.
+    """group: {version of an array: another of the same one}, a union-find forest; written: arrays that are written
+    through views; known: {(block, operation): the statement that computes a place}.
     """
 
     def __init__(self, function):
@@ -115,12 +114,12 @@ class ThroughViews:
                 self.are_one(step.targets[0], step.value if isinstance(step.value, Var) else step.value.args[0])
 
     def are_one(self, *versions):
-        """Notes versions of one array."""
+        """Notes that values are versions of one array."""
         first, *others = {self.first(v) for v in versions if isinstance(v, Var)}
         self.group.update((v, first) for v in others)
 
     def first(self, v):
-        """The version that stands for all of an array."""
+        """The version that represents an array."""
         while v in self.group:
             v = self.group[v]
         return v
@@ -134,7 +133,7 @@ class ThroughViews:
                 self.visit(inner, (*loops, step) if isinstance(step, (For, While)) else loops, change)
 
     def write(self, step, block, loops):
-        """Where an array is given a part, or an arrangement of its axes, back, of which entries have been written."""
+        """Rewrites a statement that puts a part, or a transpose, back into an array after a write into its entries."""
         value = step.value
         if updates(value) and value.function is put:
             part = value.args[2]
@@ -157,7 +156,7 @@ class ThroughViews:
             self.written.add(seen.args[0])
 
     def read(self, step, block, loops):
-        """Where entries of a view of an array are read, which is written through views."""
+        """Rewrites a read of a view of an array that is written through views."""
         while is_part(step.value):
             view, index = step.value.args
             if self.shown(view) not in map(self.first, self.written):
@@ -169,7 +168,7 @@ class ThroughViews:
             step.value = Apply(step.value.function, (seen.args[0], place), origin=step.value.origin)
 
     def shown(self, v):
-        """The first version of the array that a view of a view shows."""
+        """The version that represents the array which a view, or a view of a view, shows."""
         seen = self.made(v)
         while is_part(seen) or axes_of_view(seen) is not None:
             v = seen.args[0]
@@ -180,9 +179,9 @@ class ThroughViews:
         return operation_of(self.regions.maker, v)
 
     def place(self, seen, view, index, step, block, loops):
-        """The index into an array that means the same entries as one into a view of it; None if that is not certain.
+        """The index into an array that selects the same entries as one into a view of it; None if that is not certain.
 
-        seen: the operation that gives the view; the places that it needs are computed before `step`, in its block
+        seen: the operation that makes the view; new places are computed before `step`, in its block
         """
         inner = parts_of(index)
         if not all(is_number(p) or is_slice(p) for p in inner):
@@ -213,7 +212,7 @@ class ThroughViews:
         return None if any(p is None for p in found) else index_of([*found, *asked])
 
     def is_inside(self, within, part, dim, loops):
-        """Whether an index into a part of an axis certainly counts from its front, and ends where the part does."""
+        """Whether an index into a part of an axis certainly counts from its front, and stays inside it."""
         if is_number(within):
             return self.is_there(within, dim, loops)
         within = as_slice(within)
@@ -223,9 +222,9 @@ class ThroughViews:
             self.is_there(end, dim, loops, given(part.stop)) for end in ends if given(end))
 
     def is_there(self, place, dim, loops, last=None):
-        """Whether a whole number is certainly a place on an axis, counted from its front.
+        """Whether an integer is certainly a place on an axis, counted from its front.
 
-        last: None for the place of an entry; for the end of a slice, whether it must lie on the axis (or after it)
+        last: None for the place of an entry; for the end of a slice, whether it must not be beyond the axis
         """
         if not whole(place):
             return False
@@ -238,7 +237,7 @@ class ThroughViews:
             last is False or impossible([*facts, at - length - (1 if last else 0)]))
 
     def moved(self, ends, place, axis, dim, array, step, block):
-        """The index into an array of one into a part of it; None where the part may begin at either end."""
+        """The index into an array for one into a part of it; None if the part may start at a negative place."""
         if is_slice(place):
             inner = as_slice(place)
             start, stop = (self.moved(ends, end, axis, dim, array, step, block) if given(end) else outer
@@ -250,14 +249,14 @@ class ThroughViews:
             part = Slice(start, stop, None)
             if not any(isinstance(end, Var) for end in (start, stop)):
                 part = Const(slice(*(end.value if given(end) else None for end in (start, stop))))
-            sliced(array.fact.dims[axis], part, sliced(dim, inner))         # it is as long as it was
+            sliced(array.fact.dims[axis], part, sliced(dim, inner))         # notes that its length is the same
             return part
         start, stop, by = ends.start, ends.stop, ends.step if given(ends.step) else Const(1)
         if not isinstance(by, Const):
             return None
 
         def let(function, *args, length=None):
-            """An operation, made once in this block, where it is first asked for."""
+            """The value of an operation, computed once in this block, before its first use."""
             key = id(block), function, *(a.value if isinstance(a, Const) else a for a in args)
             if key not in self.known:
                 self.known[key] = Let((Var("t", Array(int, (), length)),), Apply(function, args), step.origin)
@@ -289,7 +288,7 @@ class ThroughViews:
         return Const(number) if not terms else plus(terms[0] if len(terms) == 1 else let(operator.add, *terms), number)
 
     def split(self, node):
-        """(a number that is not known, or None; a number that is): what a whole number is the sum of."""
+        """(an unknown summand or None, a known number): an integer as their sum."""
         if isinstance(node, Const):
             return None, node.value
         made, here = self.made(node), Here(self.regions, (), (), 0)
@@ -316,20 +315,20 @@ def is_from_the_end(end):
 
 
 def is_part(value):
-    """Whether a value is what an index gives of an array."""
+    """Whether a value is a part of an array by an index."""
     return isinstance(value, Apply) and reads(value) == "part" and len(value.args) == 2 and \
         isinstance(value.args[0], Var)
 
 
 def axes_of_view(value: Any) -> tuple | None:
-    """The axes of an array in the order in which a view of all of it has them: (1, 0) of x.T; None of other values."""
+    """The axes of an array in the order of a transposing view, (1, 0) for x.T; None for other values."""
     if not isinstance(value, Apply) or memory_of(value) is not VIEW or not isinstance(fact_of(value.args[0]), Array):
         return None
     dims = fact_of(value.args[0]).dims
     array = np.empty(range(2, 2 + len(dims)))[tuple(slice(1 if d.is_unit else None) for d in dims)]
     try:
         view = value.function(array, *map(as_python, value.args[1:]), **{k: as_python(a) for k, a in value.kwargs})
-    except ValueError:                  # some are known when running, or an axis must be of length one
+    except ValueError:                  # some arguments are not constants, or an axis must be of length one
         return None
     axes = tuple(array.strides.index(n) if n in array.strides else None for n in view.strides)
     return axes if sorted(view.shape) == sorted(array.shape) and None not in axes else None

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Substitution in the place of elimination: a system whose matrix is triangular needs no factorisation.
+"""Systems with a triangular matrix are solved by substitution instead of elimination, in compiled code.
 
-`np.linalg.solve(L, y)` does not know that L is a Cholesky factor, and factors it.  The records say which results are
-triangular; in compiled code a solve with one of these, or with its transpose, is by substitution.
+`np.linalg.solve(L, y)` factors L, even if it is a Cholesky factor.  Rule records declare which results are triangular;
+a solve with one of these, or with its transpose, becomes a substitution.
 
 >>> from gradscribe.ast_transform.examples import form, show
 >>> text = "def f(K, y):\\n    L = np.linalg.cholesky(K)\\n    return np.linalg.solve(L.T, np.linalg.solve(L, y))"
@@ -25,9 +25,9 @@ from gradscribe.ast_transform.passes.factorisations import is_real, is_transposi
 
 
 def by_substitution(function: Function) -> Function:
-    """The function with substitution where a matrix is triangular, as the records say.  Values have one definition."""
+    """The function, changed in place, with solves by substitution where the records say that a matrix is triangular."""
     known: dict[Var, str]
-    known, turned = {}, {}              # {value: the triangle that is not 0}, {transpose: of what}
+    known, turned = {}, {}              # {matrix: "lower" or "upper"}, {transpose: its matrix}
     for step in walk(function.body):
         if not isinstance(step, Let) or not isinstance(step.value, Apply) or not step.value.args:
             continue
@@ -50,7 +50,7 @@ def by_substitution(function: Function) -> Function:
 
 
 def triangles_of(value):
-    """Of each result of an operation, which triangle of it is not 0: "lower", "upper" or, unknown, None."""
+    """For each result of an operation, the triangle of it that is not 0: "lower", "upper", or None if not known."""
     of = option(value, "triangle")
     if of is None or not all(isinstance(a, Const) for a in (*value.args[1:], *dict(value.kwargs).values())):
         return ()
@@ -59,5 +59,6 @@ def triangles_of(value):
 
 
 def option(value, name):
+    """An option of the record of an operation, or None."""
     record = record_of(value.function)
     return record.options.get(name) if record is not None else None

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What an operation makes, from what it is given: dtype and dims of results.
+"""Type inference: the dtype and dims of an operation's results, from those of its operands.
 
-Broadcasting and matrix products unify lengths here.  For every other function the answer is asked of the function
-itself (probing.py).
+Broadcasting and equal lengths that records declare are unified here.  Other functions are called on small examples
+(probing.py).
 """
 import contextlib
 import operator
@@ -37,7 +37,7 @@ from gradscribe.ast_transform.rules.lengths import NUMBERS
 # --- broadcasting -----------------------------------------------------------------------------------------------------
 
 def broadcast(shapes: list[tuple]) -> tuple[Length, ...]:
-    """The dims of operands that meet."""
+    """The dims of operands that are broadcast together."""
     try:
         return meet(shapes)
     except ValueError as error:
@@ -45,7 +45,7 @@ def broadcast(shapes: list[tuple]) -> tuple[Length, ...]:
 
 
 def equal_lengths(rule: Rule, operands: dict[str, Any]) -> None:
-    """What the record says of lengths, of operands by name: which are one, which tuples of them broadcast."""
+    """Unifies lengths of operands, given by name, that the record declares equal, and broadcasts tuples of them."""
     try:
         found = list(rule.options["lengths"](**{k: _seen(v) for k, v in operands.items()}))
     except Undecided:
@@ -60,7 +60,7 @@ def equal_lengths(rule: Rule, operands: dict[str, Any]) -> None:
 
 
 def _seen(node):
-    """An operand as a record is given it: what is known of an array, the value of what is known."""
+    """An operand as an argument of a record's function: the fact of an array, the value of a constant."""
     if isinstance(node, (tuple, list)):
         return tuple(map(_seen, node))
     if isinstance(node, Pack):
@@ -70,7 +70,7 @@ def _seen(node):
     return node.fact if isinstance(node, Var) and isinstance(node.fact, Array) else UNKNOWN
 
 
-# --- the answer of a function -----------------------------------------------------------------------------------------
+# --- results of functions ---------------------------------------------------------------------------------------------
 
 def infer(function: Any, args: Any, kwargs: Iterable[tuple[str, Any]] = ()) -> Any:
     """The fact of function(*args, **kwargs); a tuple of facts where it returns several results."""
@@ -85,7 +85,7 @@ def infer(function: Any, args: Any, kwargs: Iterable[tuple[str, Any]] = ()) -> A
     if known is not None:
         return known
     found = probe(function, args, kwargs)
-    if rule is not None and rule.options.get("complex_result"):     # of real arguments too, if their values say so
+    if rule is not None and rule.options.get("complex_result"):     # for some values of real arguments, too
         found = _complex(found)
     if rule is not None and rule.options.get("counts") and not all(map(_certain, [*args, *(a for _, a in kwargs)])):
         return Array(found.dtype, (unknown(f"?{rule.label}"),))
@@ -95,7 +95,7 @@ def infer(function: Any, args: Any, kwargs: Iterable[tuple[str, Any]] = ()) -> A
 
 
 def by_value(rule, fact, args, words):
-    """Lengths that depend on the values of arguments: no probe tells them, and where they are equal they are one."""
+    """A fact with unknown lengths where they depend on the values of arguments, which a probe cannot tell."""
     axes = rule.options["by_value"]
     if callable(axes):
         bound = rule.signature.bind(*args, **words)
@@ -115,7 +115,7 @@ def by_value(rule, fact, args, words):
 
 
 def said_by(known, args, kwargs):
-    """What a record's typing says of the result, None where that is a question for an example."""
+    """The fact that a record's typing function gives, or None if the function must be probed."""
     try:
         return known(*map(fact_of, args), **{k: fact_of(v) for k, v in kwargs})
     except ValueError as error:
@@ -123,7 +123,7 @@ def said_by(known, args, kwargs):
 
 
 def _may_lack_axes(given, found):
-    """Whether a result goes over all elements of a list that may have none: it has axes of one then, or none."""
+    """Whether a result loses the axis of a list that may be empty, and so may have fewer axes than the probe's."""
     if not isinstance(given, Array) or given.rank < 2:
         return False
     lists = {n.symbol for n in (d.normal() for d in given.dims) if n.symbol is not None and n.symbol.empty
@@ -132,7 +132,7 @@ def _may_lack_axes(given, found):
 
 
 def _certain(node):
-    """A number whose value is known, or that is a known length."""
+    """Whether an operand is a number that is constant or a length."""
     fact = fact_of(node)
     return isinstance(node, Const) or isinstance(fact, Array) and fact.length is not None
 
@@ -174,13 +174,13 @@ def _elementwise(function, args, kwargs):
 
 
 def _dtype_key(node, fact):
-    """All that the dtype of a result is made of."""
+    """What the dtype of a result depends on, of one operand."""
     return (fact.weak, fact.dtype, bool(fact.dims), _whole(node, fact)) if isinstance(fact, Array) else (
         None, repr(fact.value))
 
 
 def _whole(node, fact):
-    """The whole number that an operand is known to be."""
+    """The value of an operand that is a constant integer, or None."""
     return node.value if isinstance(node, Const) and not fact.dims and fact.kind in "iu" else None
 
 
@@ -210,7 +210,7 @@ def _dtype_of_elementwise(function, args, facts, kwargs, words):
         except Exception as error:
             raise Unfit(str(error)) from None
         mixed = not isinstance(function, np.ufunc) and len({f.kind for f in facts if isinstance(f, Array)}) > 1
-        for k, value in enumerate(given if mixed else ()):      # Python's max gives one of what it is given, as it is
+        for k, value in enumerate(given if mixed else ()):      # Python's max returns one of its arguments as it is
             given_so = not isinstance(facts[k], Array) or facts[k].kind == "b" or _whole(args[k], facts[k]) is not None
             for times in () if given_so else (4, 0, 1e30) if facts[k].kind == "f" else (4, 0):
                 with contextlib.suppress(Exception):
@@ -220,11 +220,11 @@ def _dtype_of_elementwise(function, args, facts, kwargs, words):
     return np.result_type(*(kind(0) if is_python_type(kind) else kind for kind in kinds))
 
 
-_PYTHON_NUMBERS = (bool, int, float, complex)       # the narrower first
+_PYTHON_NUMBERS = (bool, int, float, complex)       # from narrow to wide
 
 
 def is_python_type(kind):
-    """Whether a kind of numbers is a type of Python's and no dtype; they are equal, np.dtype(float) == float."""
+    """Whether a kind of numbers is a Python type and not a dtype, which may be equal: np.dtype(float) == float."""
     return isinstance(kind, type)
 
 
@@ -239,7 +239,7 @@ def _counted(function, facts):
     return None
 
 
-# --- reading elements -------------------------------------------------------------------------------------------------
+# --- indexing ---------------------------------------------------------------------------------------------------------
 
 def item(fact: Any, index: Any) -> Any:
     """The fact of x[index]; the index is an operand."""
@@ -253,52 +253,55 @@ def item(fact: Any, index: Any) -> Any:
     parts = parts_of(index)
     if isinstance(fact, Listed) and len(parts) == 1 and _is_slice(parts[0]):
         return Listed(fact.dtype, (sliced(fact.dims[0], parts[0]), *fact.dims[1:]))
+    dims, dtype = _indexed_dims(fact, _for_each_axis(parts, fact.rank)), np.dtype(fact.dtype)
+    return Array(dtype, dims, unknown("?int") if not dims and dtype.kind in "iu" else None)
+
+
+def _for_each_axis(parts, rank):
+    """The parts of an index with whole slices in the place of `...`, which may be left out at the end."""
     used = sum(_axes_used(p) for p in parts)
-    if used > fact.rank:
-        raise Unfit(f"{used} indices for an array of rank {fact.rank}")
-    at = next((k for k, p in enumerate(parts) if isinstance(p, Const) and p.value is Ellipsis), None)
-    if at is None:
-        parts.append(Const(Ellipsis))
-        at = len(parts) - 1
-    parts[at:at + 1] = [Const(slice(None))] * (fact.rank - used)
-    gathers: list[tuple]
-    dims, source, gathers, place, apart = [], list(fact.dims), [], None, False
+    if used > rank:
+        raise Unfit(f"{used} indices for an array of rank {rank}")
+    at = next((k for k, p in enumerate(parts) if isinstance(p, Const) and p.value is Ellipsis), len(parts))
+    return [*parts[:at], *[Const(slice(None))] * (rank - used), *parts[at + 1:]]
+
+
+def _indexed_dims(fact, parts):
+    """The dims of x[parts]: integer arrays broadcast, and stand where the first is, or in front if they are not side
+    by side.
+    """
+    dims, source, gathers, places = [], list(fact.dims), [], []
     for p in parts:
         if isinstance(p, Const) and p.value is None:
             dims.append(UNIT)
-            continue
-        if _is_slice(p):
+        elif _is_slice(p):
             dims.append(sliced(source.pop(0), p))
-            continue
-        f = fact_of(p)
-        if not isinstance(f, Array) or f.kind not in "biu":
-            raise Unfit(f"an index is an integer, a slice, None or an array of integers, not {spell(f)}")
-        if f.kind == "b":
-            if not f.dims:
-                raise Unfit("an index that is a truth value", "Write np.where, or an if.")
-            del source[:f.rank]
-            gathers.append((unknown("?mask"),))
-        else:
-            source.pop(0)
-            if not f.dims:
-                if any(isinstance(q, Var) and fact_of(q).dims for q in parts):
-                    gathers.append(())
-                    if place is None:
-                        place = len(dims)
-                    elif place != len(dims):
-                        apart = True
-                continue
-            gathers.append(f.dims)
-        if place is None:
-            place = len(dims)
-        elif place != len(dims):
-            apart = True
+        elif (gathered := _gathered_dims(p, source, parts)) is not None:
+            gathers.append(gathered)
+            places.append(len(dims))
     if gathers:
         met = broadcast(gathers)
-        place = 0 if apart else place
+        place = places[0] if len(set(places)) == 1 else 0
         dims[place:place] = met
-    dtype = np.dtype(fact.dtype)
-    return Array(dtype, tuple(dims), unknown("?int") if not dims and dtype.kind in "iu" else None)
+    return tuple(dims)
+
+
+def _gathered_dims(part, source, parts):
+    """The dims that an integer, or an array of integers or truth values, gives; its axes are taken off `source`.
+
+    None of an integer, unless it is broadcast with arrays among the parts.
+    """
+    f = fact_of(part)
+    if not isinstance(f, Array) or f.kind not in "biu":
+        raise Unfit(f"an index is an integer, a slice, None or an array of integers, not {spell(f)}")
+    if f.kind == "b":
+        if not f.dims:
+            raise Unfit("an index that is a truth value", "Write np.where, or an if.")
+        del source[:f.rank]
+        return (unknown("?mask"),)
+    source.pop(0)
+    with_arrays = f.dims or any(isinstance(q, Var) and fact_of(q).dims for q in parts)
+    return f.dims if with_arrays else None
 
 
 def _is_slice(part):
@@ -313,9 +316,9 @@ def _axes_used(part):
 
 
 def sliced(length: Length, part: Any, known: Length | None = None) -> Length:
-    """The length of x[start:stop:step] as far as it is certain.
+    """The length of x[start:stop:step], as far as it is certain.
 
-    known: the length that it has by another proof; it is that of this slice from now on
+    known: the length that it is proved to have otherwise; it becomes the length of all equal slices
     """
     part = as_slice(part)
 
@@ -337,16 +340,16 @@ def sliced(length: Length, part: Any, known: Length | None = None) -> Length:
         if n.size is None or n.demand(left):
             n.symbol.taken = max(n.symbol.taken, left - n.offset) if n.size is None else n.symbol.taken
             return n.plus(-left)
-        unify(n, Length(None, n.size))          # of fewer than that nothing is left, and not less
+        unify(n, Length(None, n.size))          # of a shorter axis nothing is left
         return Length(None, 0)
     if step == 1 and (start == 0 and stop == 1 or start == -1 and stop is None) and n.many and n.demand(1):
-        return UNIT                             # of none, it is none
+        return UNIT                             # the axis is not empty
     many = step == 1 and (start == 0 and stop is not None and stop >= 2 or start <= -2 and stop is None) and n.many
     return n.symbol.slices.setdefault((n, start, stop, step), known or unknown("?slice", many))
 
 
 def between(length, part, known=None):
-    """The length of a slice between places that are known when running: one for equal places on axes of one length.
+    """The length of a slice between places that are not constants; equal for equal places on axes of one length.
 
     known: as for `sliced`
     """
@@ -370,11 +373,12 @@ def static_key(index: Any) -> Any:
 
 
 def infer_apply(value: Apply):
+    """The fact of an operation."""
     return infer(value.function, value.args, value.kwargs)
 
 
 def nested(node: Any, fact: Callable[[Any], Any] | None = None) -> Any:
-    """The fact of an expression that no variable holds; `fact`: what gives those of the expressions in it."""
+    """The fact of a nested expression; fact: the function that gives those of its subexpressions."""
     fact = fact or nested
     if isinstance(node, Pack):
         return Sequence(node.kind, tuple(map(fact, node.items)), node.keys, node.cls)
@@ -389,7 +393,7 @@ def nested(node: Any, fact: Callable[[Any], Any] | None = None) -> Any:
 
 
 def stand_in(node: Any, fact: Callable[[Any], Any]) -> Any:
-    """An operand with a variable in the place of each expression."""
+    """An operand with a variable in the place of each subexpression."""
     if isinstance(node, Apply):
         return Var("t", fact(node))
     if isinstance(node, Pack):

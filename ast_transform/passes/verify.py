@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What must hold of the names that a normal form is printed with, and of the updates that are printed in place.
+"""Translation validation of the printed text: every name holds the value that the normal form reads by it.
 
-A normal form only makes values; its text sets names, and changes arrays and lists in place.  This runs the text on
-paper (translation validation by abstract interpretation): a name holds the values that it holds on every path, and two
-values may show one array where they do on any.  A name that is set holds its new value alone; an update in
-place takes away every value that may show what has changed.  Each operand must be what its name holds where it is read.
+A normal form only makes values; its text assigns to names, and changes arrays and lists in place.  This is an abstract
+interpretation of the text: a name holds the values that it holds on every path, and two values may alias if they do on
+any path.  Assigning to a name leaves it its new value alone; an update in place removes every value that may alias what
+has changed.  Each operand must be a value that its name holds where it is read.
 
 >>> from gradscribe.ast_transform.examples import form
 >>> from gradscribe.ast_transform.passes.out_of_ssa import coalesce
@@ -43,63 +43,63 @@ if TYPE_CHECKING:
     from gradscribe.ast_transform.passes.out_of_ssa import Naming
 
 CALLER = "", "what the caller holds"
-TWICE = "held more than once, perhaps"     # by a container: with the kind of what it holds
+TWICE = "held more than once, perhaps"     # a container may have one element twice; with the kind of the element
 ANY = "any kind"
 NOTHING: frozenset = frozenset()
 
 
 def verified(function: Function, naming: "Naming") -> "Naming":
-    """The names of a text that was checked; GRADSCRIBE_VERIFY=0 leaves the check out, a twentieth of the time."""
+    """The names, once they are verified; GRADSCRIBE_VERIFY=0 skips that, which saves a twentieth of the time."""
     if os.environ.get("GRADSCRIBE_VERIFY") != "0":
         verify(function, naming)
     return naming
 
 
 def verify(function: Function, naming) -> None:
-    """Broken, with the value and the statement, where the text of a function would read another value."""
-    paper, state = _Paper(function, naming), _State()
+    """Raises Broken, with the value and the statement, if the text of a function would read another value."""
+    interpreter, state = _Interpreter(function, naming), _State()
     given = [p.value for p in function.params if isinstance(p.value, Var)]
     for v in given:
-        paper.set(state, v)
+        interpreter.set(state, v)
         if is_container(v):
             state.hold(v, {(TWICE, ANY)})
     state.held[CALLER] = frozenset(given)
-    paper.block(function.body, state)
-    paper.read(function.result, state, "the result")
+    interpreter.block(function.body, state)
+    interpreter.read(function.result, state, "the result")
     lost = set(given) - state.held[CALLER]
     if lost:
         raise Broken(f"the text of {function.label} changes its arguments {sorted(map(str, lost))}")
 
 
 class _State:
-    """What is known at a place.
+    """The abstract state at a place.
 
-    held    the values that a name holds on every path
-    beside  the values that may be the same array or container as a value, or show a part of it: each beside the other
-    inside  the values that a container may hold, or show parts of
+    held    {name: the values that it holds on every path}
+    aliases {value: the values that may alias it}, a symmetric relation
+    inside  {container: the values that it may hold, or hold views of}
     """
 
-    def __init__(self, held=(), beside=(), inside=()):
-        self.held, self.beside, self.inside = dict(held), dict(beside), dict(inside)
+    def __init__(self, held=(), aliases=(), inside=()):
+        self.held, self.aliases, self.inside = dict(held), dict(aliases), dict(inside)
 
     def copy(self):
-        return _State(self.held, self.beside, self.inside)
+        return _State(self.held, self.aliases, self.inside)
 
-    def become(self, other):
-        self.held, self.beside, self.inside = other.held, other.beside, other.inside
+    def replace_by(self, other):
+        self.held, self.aliases, self.inside = other.held, other.aliases, other.inside
 
-    def either(self, other):
-        """What is known where two paths meet."""
+    def join(self, other):
+        """The join of two states, where two paths meet."""
         held = {name: values if values is other.held[name] else values & other.held[name]
                 for name, values in self.held.items() if name in other.held}
-        return _State(held, _union(self.beside, other.beside), _union(self.inside, other.inside))
+        return _State(held, _union(self.aliases, other.aliases), _union(self.inside, other.inside))
 
-    def afresh(self, made):
-        """Statements make values anew: what showed those of a pass before does not show these."""
+    def forget(self, made):
+        """Forgets the aliases of values that are about to be defined again, from an earlier iteration."""
         for v in made:
-            for other in self.beside.pop(v, NOTHING):
-                if other in self.beside:            # which shows v, too
-                    self.beside[other] -= {v}
+            for other in self.aliases.pop(v, NOTHING):
+                if other in self.aliases:            # the relation is symmetric
+                    self.aliases[other] -= {v}
             self.inside.pop(v, None)
         for v, others in self.inside.items():
             if not others.isdisjoint(made):
@@ -110,30 +110,30 @@ class _State:
             return
         kind = kind_of(var.fact)
         others = frozenset(v for v in others if isinstance(v, Var) and v is not var and kind_of(v.fact) == kind)
-        self.beside[var] = self.beside.get(var, NOTHING) | others
+        self.aliases[var] = self.aliases.get(var, NOTHING) | others
         for v in others:
-            self.beside[v] = self.beside.get(v, NOTHING) | {var}
+            self.aliases[v] = self.aliases.get(v, NOTHING) | {var}
 
     def hold(self, var, others):
         if others:
             self.inside[var] = self.inside.get(var, NOTHING) | others
 
-    def all_beside(self, var):
-        return self.beside.get(var, NOTHING) | {var}
+    def all_aliases(self, var):
+        return self.aliases.get(var, NOTHING) | {var}
 
     def held_in(self, var):
-        """A value, and what it holds."""
-        return self.all_beside(var) | self.inside.get(var, NOTHING)
+        """A value with its aliases, and what it holds."""
+        return self.all_aliases(var) | self.inside.get(var, NOTHING)
 
     def holders(self, var):
         return {v for v, others in self.inside.items() if var in others}
 
     def __eq__(self, other):
-        return (self.held, self.beside, self.inside) == (other.held, other.beside, other.inside)
+        return (self.held, self.aliases, self.inside) == (other.held, other.aliases, other.inside)
 
 
-class _Paper:
-    """The text of a function, run on paper."""
+class _Interpreter:
+    """The interpreter: runs the text of a function on abstract states."""
 
     def __init__(self, function, naming):
         self.function, self.naming, self.names = function, naming, naming.names
@@ -148,16 +148,16 @@ class _Paper:
                 raise Broken(f"the text of {self.function.label} reads {v} where its name {name} holds "
                              f"{sorted(map(str, state.held.get(name, ()))) or 'nothing'} ({where})")
 
-    # setting names
+    # assignments
 
     def set(self, state, var, stays=False):
-        state.afresh({var})
+        state.forget({var})
         name = self.names.get(var)
         if name is not None:
             state.held[name] = (state.held.get(name, NOTHING) if stays else NOTHING) | {var}
 
-    def hand_on(self, state, pairs, where):
-        """Names set at once: (variable, value, whether it is a copy) for each."""
+    def assign(self, state, pairs, where):
+        """A parallel assignment; pairs: [(variable, value, whether it is copied)]."""
         for _, value, _ in pairs:
             if isinstance(value, Var):
                 self.read(value, state, where)
@@ -172,7 +172,7 @@ class _Paper:
         for var, value, copied in pairs:
             if var not in new:
                 continue
-            near = before.all_beside(value) if not copied else NOTHING
+            near = before.all_aliases(value) if not copied else NOTHING
             held = before.inside.get(value, NOTHING)
             state.show(var, {v for v in near if v not in new} | {v for v, other in same.items() if other in near})
             state.hold(var, {v for v in held if v not in new} | {v for v, other in same.items() if other in held})
@@ -181,7 +181,7 @@ class _Paper:
                 state.hold(v, {var})
 
     def shows(self, state, value, target):
-        """What an operation's result shows, and what it holds."""
+        """Notes what the result of an operation aliases, and what it holds."""
         if isinstance(value, Pack):
             state.hold(target, NOTHING.union(*map(state.held_in, operands(value))))
         if not isinstance(value, Apply) or not may_change(target):
@@ -191,17 +191,17 @@ class _Paper:
                                 state.inside.get(v, NOTHING) for v in shown))
         if is_container(target):
             state.hold(target, found)
-        if memory_of(value) is not HOLDS and value.function is not as_list:     # which is a list of its own
+        if memory_of(value) is not HOLDS and value.function is not as_list:     # these make a new list
             state.show(target, found)
-            for v in shown:                 # what comes out of a container may still be in it
+            for v in shown:                 # an element may still be in its container
                 if is_container(v):
                     state.hold(v, {target})
 
-    def without(self, base, state):
-        """An array, or a list, has been changed in place: a list that changes leaves its arrays as they are."""
+    def kill(self, base, state):
+        """Removes what may alias or hold an array or list that is changed in place; the elements of a list stay."""
         if not isinstance(base, Var):
             return
-        lost = state.all_beside(base) | state.holders(base)
+        lost = state.all_aliases(base) | state.holders(base)
         for name, values in state.held.items():
             if not lost.isdisjoint(values):
                 state.held[name] = values - lost
@@ -218,7 +218,7 @@ class _Paper:
             return self.update(step, state, where)
         self.read(value, state, where)
         if isinstance(value, Var):
-            return self.hand_on(state, [(step.targets[0], value, False)], where)
+            return self.assign(state, [(step.targets[0], value, False)], where)
         for t in step.targets:
             self.set(state, t)
         for t in step.targets:
@@ -228,7 +228,7 @@ class _Paper:
         value, (target, *parts) = step.value, step.targets
         base, others = value.args[0], value.args[1:]
         copied, name = id(step) in self.naming.copies, self.names.get(target)
-        if copied:                                  # before the rest is read
+        if copied:                                  # before the other operands are read
             self.read(base, state, where)
             state.held[name] = frozenset({base} if self.names.get(base) == name else ())
             for other in others:
@@ -237,16 +237,16 @@ class _Paper:
             self.read(value, state, where)
             if self.names.get(base) != name:
                 raise Broken(f"{self.function.label} changes {base} in place under another name ({where})")
-            self.without(base, state)
-        near = state.all_beside(base) if isinstance(base, Var) and not copied else NOTHING
+            self.kill(base, state)
+        near = state.all_aliases(base) if isinstance(base, Var) and not copied else NOTHING
         held = state.inside.get(base, NOTHING) if isinstance(base, Var) else NOTHING
         for t in step.targets:
             self.set(state, t)
         state.show(target, near)
         if is_container(target):
-            more = NOTHING.union(*(state.held_in(v) for o in others for v in put_away(o, target) if may_change(v)))
+            more = NOTHING.union(*(state.held_in(v) for o in others for v in _put_in(o, target) if may_change(v)))
             state.hold(target, held | more | {(TWICE, kind_of(v.fact)) for v in held & more if isinstance(v, Var)})
-        for t in parts:                             # what is taken off a list
+        for t in parts:                             # elements taken off a list
             if may_change(t):
                 state.show(t, held)
                 state.hold(target, {t} if not held.isdisjoint({(TWICE, kind_of(t.fact)), (TWICE, ANY)}) else NOTHING)
@@ -258,40 +258,40 @@ class _Paper:
 
     def after_If(self, step, state):
         self.read(step.test, state, "a test")
-        state.afresh({*all_made(step.then), *all_made(step.orelse)})
+        state.forget({*all_made(step.then), *all_made(step.orelse)})
         ends = []
         for arm, side in ((step.then, "then"), (step.orelse, "orelse")):
             end = state.copy()
             self.block(arm, end)
-            self.hand_on(end, [(j.var, getattr(j, side), False) for j in step.joins], "what a branch hands on")
+            self.assign(end, [(j.var, getattr(j, side), False) for j in step.joins], "a branch's result")
             ends.append(end)
-        state.become(ends[0].either(ends[1]))
+        state.replace_by(ends[0].join(ends[1]))
 
     def after_For(self, step, state):
         self.read(step.count, state, "a loop's count")
-        walked = []
+        sources = []
         for v, source in step.items:
             self.read(source, state, "a loop's source")
-            if v in self.wanted:            # it is found again whatever its name holds by then
-                walked.append((("", id(step), len(walked)), frozenset(_gone_through(source))))
-        state.held.update(walked)
+            if v in self.wanted:            # the loop keeps its source, even if the name is set again
+                sources.append((("", id(step), len(sources)), frozenset(_elements_of(source))))
+        state.held.update(sources)
 
         def one_pass(state):
-            for place, values in walked:
+            for place, values in sources:
                 if not values <= state.held[place]:
-                    raise Broken(f"{self.function.label} changes what a loop walks over: {sorted(map(str, values))}")
+                    raise Broken(f"{self.function.label} changes what a loop iterates over: {sorted(map(str, values))}")
             self.set(state, step.index)
             for v, source in step.items:
                 self.set(state, v)
-                for o in _gone_through(source) if may_change(v) else ():
-                    state.show(v, state.inside.get(o, NOTHING) if is_container(o) else state.all_beside(o))
+                for o in _elements_of(source) if may_change(v) else ():
+                    state.show(v, state.inside.get(o, NOTHING) if is_container(o) else state.all_aliases(o))
                     if is_container(o):
                         state.hold(o, {v})
                     if is_container(v):
                         state.hold(v, state.inside.get(o, NOTHING))
             self.block(step.body, state)
         self.passes(step, state, one_pass)
-        for place, _ in walked:
+        for place, _ in sources:
             del state.held[place]
 
     def after_While(self, step, state):
@@ -308,22 +308,22 @@ class _Paper:
     def passes(self, step, state, one_pass):
         def pairs(side):
             return [(c.inner, getattr(c, side), (id(c), side) in self.naming.copied_in) for c in step.carries]
-        state.afresh({*all_made(step.body), *all_made(getattr(step, "head", ()))})
-        self.hand_on(state, pairs("init"), "what a loop is entered with")
+        state.forget({*all_made(step.body), *all_made(getattr(step, "head", ()))})
+        self.assign(state, pairs("init"), "a loop's first value")
         while True:
             end = state.copy()
             one_pass(end)
-            self.hand_on(end, pairs("next"), "what a pass hands on")
-            both = state.either(end)
+            self.assign(end, pairs("next"), "a loop's next value")
+            both = state.join(end)
             if both == state:
                 break
-            state.become(both)
+            state.replace_by(both)
         self.asked(step, state)
-        self.hand_on(state, [(c.outer, c.inner, False) for c in step.carries], "what a loop leaves")
+        self.assign(state, [(c.outer, c.inner, False) for c in step.carries], "a loop's last value")
 
 
-def _gone_through(source):
-    """The arrays and containers whose elements a loop is given: none where it walks over a new array."""
+def _elements_of(source):
+    """The arrays and containers over whose elements a loop iterates; none if it iterates over a new array."""
     return aliased(source) if isinstance(source, Apply) else operands(source)
 
 
@@ -335,8 +335,8 @@ def _union(first, second):
     return both
 
 
-def put_away(node, container):
-    """The values that a container holds, or holds parts of, once it is given an operand; a list of numbers holds none.
+def _put_in(node, container):
+    """The values that a container holds, or holds views of, once an operand is put into it; none of a list of numbers.
     """
     element = container.fact.element if isinstance(container.fact, Stack) else None
     if isinstance(container.fact, Listed) and container.fact.rank == 1 or isinstance(
@@ -346,8 +346,7 @@ def put_away(node, container):
 
 
 def kind_of(fact):
-    """What may be the same object, or show a part of it: arrays, containers of known structure, and lists that grow
-    by what they hold."""
+    """The kind of a fact, for aliasing: only values of one kind may be the same object, or views of one."""
     if isinstance(fact, Stack | Listed):
         return "list", kind_of(fact.element) if isinstance(fact, Stack) else Array
     return next((kind for kind in (Array, Sequence) if isinstance(fact, kind)), None)
@@ -358,5 +357,5 @@ def is_container(var):
 
 
 def may_change(var):
-    """Whether a value is an array with axes, or a container: no number."""
+    """Whether a value is mutable: an array with axes, or a container."""
     return is_container(var) or bool(var.fact.dims)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Words for temporaries in source that is read: what an operation gives, and of what.
+"""Descriptive names for temporaries in printed source: a word for the operation, and its first named operand.
 
-`diff_x` is a difference that begins with x, `A_ij` the entry A[i, j].  In normal forms they are t and z.
+`diff_x` is a difference that begins with x, `A_ij` the entry A[i, j].  In the normal form they are called t and z.
 
 >>> import operator
 >>> import numpy as np
@@ -20,20 +20,19 @@ LONGEST = 20
 
 
 def is_plain(hint: str) -> bool:
-    """Whether a name says nothing, or of nothing: t, z, dt, dz, sqrt_z."""
+    """Whether a name has no meaning, or refers to one without: t, z, dt, dz, sqrt_z."""
     return hint in ("t", "z", "dt", "dz", "t_saved", "z_saved") or hint.endswith(("_t", "_z"))
 
 
 def says(hint: str) -> int:
-    """How much a name says: t and z nothing, dz that it is an adjoint, the others of what it is one."""
+    """How much a name tells, from 0 for t and z to 2; dz has 1, since it tells that it is an adjoint."""
     return 2 if not is_plain(hint) else hint in ("dz", "dt")
 
 
 def word(value: Any, name_of: dict[Var, str] | None = None, hint: str = "", number: bool = True) -> str | None:
-    """A name for what an operation gives; None where nothing says one.
+    """A name for the result of an operation; None if its record has no word for it.
 
-    name_of: how values that have a name are printed; hint: the name that it would have;
-    number: whether it has no axes
+    name_of: {value: its printed name}; hint: the name that it would have otherwise; number: whether it has no axes
     """
     if not isinstance(value, Apply):
         return None
@@ -54,7 +53,7 @@ def word(value: Any, name_of: dict[Var, str] | None = None, hint: str = "", numb
 
 
 def _entry(value, name_of):
-    """A_ij for A[i, j]."""
+    """A_ij for A[i, j]; None if the index has other parts than names and numbers."""
     base, index = value.args
     if not isinstance(base, Var):
         return None

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What an adjoint that is zero in one arm of a branch is multiplied with is computed in the other arm only.
+"""An adjoint that is zero in one arm of a branch is used in the other arm only: the opposite of tail merging.
 
     if c: dr = ...                      if c:
     else: dr = 0.0                          dr = ...
     dd = 2 * dr * d             ->          dd = 2 * dr * d
     dx[i] += dd                             dx[i] += dd
 
-The statements after the branch that are zero with such an adjoint, and what adds them to others, go into its arm.  A
-zero times what is not finite is left out with it: it is no NaN.  The opposite of tail merging; for source that is read.
+Statements after the branch that are zero with such an adjoint, and those that add them to other values, move into the
+arm.  Zero times a value that is not finite is omitted as well, so it gives no NaN.  This is for source for reading.
 
 >>> import numpy as np
 >>> from gradscribe.ast_transform.examples import gradient, show
@@ -62,7 +62,7 @@ from gradscribe.ast_transform.passes.algebra import is_generated
 
 
 def in_other_arm(function: Function) -> Function:
-    """The function with such statements in the arm where their adjoint is not zero; the one given is changed."""
+    """The function with such statements in the arm where their adjoint is not zero; it is changed in place."""
     counts = read_counts(function)
 
     def block(body):
@@ -91,8 +91,36 @@ def _moved(body, k, counts):
 
 def _with_tail(body, k, join, then, counts):
     """The block with what depends on one join moved into the branch at k; None if it cannot be."""
-    step, zero, sums, moved, before = body[k], {join.var}, {}, [], []
-    here = {j.var for j in step.joins}
+    step, here = body[k], {j.var for j in body[k].joins}
+    found = _tail(body, k, join, here, counts)
+    if found is None:
+        return None
+    moved, before, sums = found
+    if any(here & set(operands(s.value)) - {join.var} for s in moved):
+        return None                     # in the arm, the other results have other names
+    value = join.then if then else join.orelse
+    if not isinstance(value, Var):
+        return None
+    after = {v for v in sums if counts.get(v, 0) > sum(v is u for s in moved for u in all_reads(s))}
+    arm = [*(step.then if then else step.orelse), *replaced(moved, {join.var: value})]
+    joins = [j for j in step.joins if j is not join]
+    new, rename = [], {}
+    for v in after:
+        inner = v.like()
+        rename[v] = inner
+        new.append(Join(v, inner, sums[v]) if then else Join(v, sums[v], inner))
+    arm = [_renamed(s, rename) for s in arm]
+    made = If(step.test, arm if then else step.then, step.orelse if then else arm, [*joins, *new], step.origin)
+    gone = {id(s) for s in (*moved, *before)}
+    return [*body[:k], *before, made, *(s for s in body[k + 1:] if id(s) not in gone)]
+
+
+def _tail(body, k, join, here, counts):
+    """(statements that are zero with the join or add such zeros, those between them, {sum: what it is without zeros}).
+
+    here: the results of the branch at k.  None where a zero reaches another statement, or a sum is read in between.
+    """
+    zero, sums, moved, before = {join.var}, {}, [], []
     left = counts.get(join.var, 0)
     for s in body[k + 1:]:
         if not left:
@@ -107,18 +135,8 @@ def _with_tail(body, k, join, then, counts):
         if not is_generated(s) or raised(s):
             return None
         (target,), value = s.targets, s.value
-        if value.function is put_add and value.args[2] in zero and value.args[0] not in zero and not any(
-                v in zero for v in operands(value.args[1])):
-            sums[target] = sums.get(value.args[0], value.args[0])
-        elif role(value) == "sum" and len(tainted) == 1 and not value.kwargs and all(
-                isinstance(a, Var) for a in value.args):
-            other = next(a for a in value.args if a not in zero)
-            if not _same_shape(other.fact, target.fact):
-                return None
+        if (other := _summed_with_zero(value, target, zero)) is not None:
             sums[target] = sums.get(other, other)
-        elif role(value) == "difference" and not value.kwargs and value.args[1] in zero and isinstance(
-                value.args[0], Var) and value.args[0] not in zero and _same_shape(value.args[0].fact, target.fact):
-            sums[target] = sums.get(value.args[0], value.args[0])
         elif _is_zero_with(value, zero) and is_fresh(value):
             zero.add(target)
             left += counts.get(target, 0)
@@ -128,26 +146,23 @@ def _with_tail(body, k, join, then, counts):
             return None
         left -= len(tainted)
         moved.append(s)
-    if left or not moved or not sums:
+    return None if left or not moved or not sums else (moved, before, sums)
+
+
+def _summed_with_zero(value, target, zero):
+    """The operand that a sum or difference leaves as it is, its other one being zero; None of other operations."""
+    args = value.args
+    if value.function is put_add:
+        only = args[2] in zero and args[0] not in zero and not any(v in zero for v in operands(args[1]))
+        return args[0] if only else None
+    if value.kwargs or role(value) not in ("sum", "difference") or not all(isinstance(a, Var) for a in args[:1]):
         return None
-    if any(here & set(operands(s.value)) - {join.var} for s in moved):
-        return None                     # of the other results, the arm has another name
-    after = {v for v in sums if counts.get(v, 0) > sum(v is u for s in moved for u in all_reads(s))}
-    value = join.then if then else join.orelse
-    env = {join.var: value} if isinstance(value, Var) else None
-    if env is None:
-        return None
-    arm = [*(step.then if then else step.orelse), *replaced(moved, env)]
-    joins = [j for j in step.joins if j is not join]
-    new, rename = [], {}
-    for v in after:
-        inner = v.like()
-        rename[v] = inner
-        new.append(Join(v, inner, sums[v]) if then else Join(v, sums[v], inner))
-    arm = [_renamed(s, rename) for s in arm]
-    made = If(step.test, arm if then else step.then, step.orelse if then else arm, [*joins, *new], step.origin)
-    gone = {id(s) for s in (*moved, *before)}
-    return [*body[:k], *before, made, *(s for s in body[k + 1:] if id(s) not in gone)]
+    if role(value) == "sum":
+        others = [a for a in args if isinstance(a, Var) and a not in zero]
+        found = others[0] if len(others) == 1 and all(isinstance(a, Var) for a in args) else None
+    else:
+        found = args[0] if args[1] in zero and args[0] not in zero else None
+    return found if found is not None and _same_shape(found.fact, target.fact) else None
 
 
 def _renamed(s, rename):
@@ -158,7 +173,7 @@ def _renamed(s, rename):
 
 
 def _may_go_before(s, late):
-    """Whether a statement may be made before the branch: it makes something new, of what is there."""
+    """Whether a statement may move before the branch: it makes a new value, and none of `late` is involved."""
     return isinstance(s, Let) and isinstance(s.value, Apply) and is_fresh(s.value) and not raised(s) and \
         not may_raise(s.value) and not is_draw(s.value) and \
         late.isdisjoint(all_reads(s)) and late.isdisjoint(all_made([s]))
@@ -169,7 +184,7 @@ def _same_shape(a, b):
 
 
 def _is_zero_with(value, zero):
-    """Whether an operation gives zero where these operands are zero: it is linear in one of them."""
+    """Whether an operation gives zero if these operands are zero: it is linear in one of them."""
     args = [a in zero for a in value.args if isinstance(a, (Var, Const))]
     if role(value) in ("sum", "difference"):
         return all(args)

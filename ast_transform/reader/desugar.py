@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One spelling for each meaning, on the user's tree.
+"""Desugaring of the user's syntax tree: one spelling for each meaning.
 
-Statements after an early return move into the branch that goes on, those after a break or continue likewise; a break
-sets a flag that the loop's test asks, a return from inside a loop another one that is asked after it; a loop's else
-follows the loop; an annotated assignment is an assignment; a match is a chain of branches.
+Statements after an early return, a break or a continue move into the branch that does not take it.  A break sets a flag
+that the loop tests; a return inside a loop sets another, which is tested after the loop.  A loop's else follows the
+loop, an annotated assignment becomes an assignment, and a match becomes a chain of branches.
 
 >>> print(show("def f(x):\\n    if x > 0:\\n        return x\\n    return -x"))
 if x > 0:
@@ -19,13 +19,13 @@ import gast
 from gradscribe.ast_transform.source.exits import endless, ends, gives, leaves
 from gradscribe.ast_transform.source.trees import nodes
 
-RETURNED = "value"          # and blanks: the name of what a return inside a loop gives
+RETURNED = "value"          # with blanks: the variable that a return inside a loop sets
 
 
 class Exits:
-    """How a loop is left other than by its end: the names of the flags that say so, and which are needed.
+    """The flags for the early exits of one loop: their names, and which of them are needed.
 
-    The names end in blanks, so that no name of the user's is one of them; they are printed without.
+    The names end in blanks, so that they cannot clash with the user's; they are printed without.
     """
 
     def __init__(self, depth):
@@ -35,12 +35,12 @@ class Exits:
 
 
 def said(name: str) -> str:
-    """A name as messages say it: what a loop is left with has none of the user's."""
+    """A name as messages print it; the value of a return inside a loop has no name of the user's."""
     return "what is returned" if name.rstrip() == RETURNED and name != RETURNED else name
 
 
 class Context(gast.stmt):
-    """The items of a with, whose body follows."""
+    """The items of a with statement, whose body follows as plain statements."""
     _fields = ("items",)
 
     def __init__(self, items, body):
@@ -58,7 +58,7 @@ class EditGradient(gast.stmt):
 
 
 class Matches(gast.expr):
-    """Whether a value fits a pattern of a match."""
+    """A test of whether a value matches a pattern."""
     _fields = ("subject", "targets")
 
     def __init__(self, subject, pattern, targets):
@@ -67,11 +67,11 @@ class Matches(gast.expr):
 
 
 class Outermost(gast.stmt):
-    """Where a try was whose handlers only raise, and that is left in its middle: right where no other is around it."""
+    """The place of a try that is left early, and whose handlers only raise: valid only outside any other try."""
 
 
 class Tried(gast.stmt):
-    """After the test of a pattern: the names that it binds, in the branch where it has fitted or in the other."""
+    """The names that a pattern binds, after its test: in the branch where it matched (fitted), or in the other."""
     _fields = ("targets",)
 
     def __init__(self, targets, fitted, guarded):
@@ -80,100 +80,120 @@ class Tried(gast.stmt):
 
 
 def desugar(body: list[gast.stmt], loop: Any = None, depth: int = 0) -> list[gast.stmt]:
-    """A body in which every return ends its path; `loop` is told how it is left."""
-    out = []
+    """A body in which every return ends its path; `loop`, the Exits of the loop around it, notes how it is left."""
+    out: list[gast.stmt] = []
     for k, node in enumerate(body):
-        rest = body[k + 1:]
-        if isinstance(node, gast.AnnAssign):
-            if node.value is not None:
-                out.append(gast.copy_location(gast.Assign([node.target], node.value, None), node))
-        elif isinstance(node, (gast.For, gast.While)):
-            if isinstance(node, gast.While) and any(isinstance(n, gast.NamedExpr) for n in nodes(node.test)):
-                if any(map(_exits, node.orelse)):
-                    return out + desugar([*_asked_and_told(node, depth), *rest], loop, depth)
-                node = _asked_inside(node, node.orelse)
-            new = type(node)(**{f: getattr(node, f, None) for f in node._fields})
-            if isinstance(node, gast.While) and isinstance(node.test, (gast.Name, gast.Attribute, gast.Subscript)):
-                new.test = _at(node.test, gast.UnaryOp(gast.Not(), _at(node.test, gast.UnaryOp(gast.Not(), node.test))))
-            if endless(node):
-                new.test = _at(node.test, gast.Constant(True, None))
-            gast.copy_location(new, node)
-            new.live = getattr(node, "live", None)
-            exits = Exits(depth)
-            exits.valued = any(map(gives, node.body))
-            new.body, new.orelse = desugar(node.body, exits, depth + 1), []
-            new.exits = exits if exits.stops else None
-            out.append(new)
-            value = _name(exits.value, node) if exits.valued else None
-            after = [_at(node, gast.Return(value))] if exits.returns else []
-            if endless(node) and not exits.breaks:     # what follows is never reached
-                return out + desugar(after, loop, depth)
-            if after:
-                after = [_if(node, _name(exits.returned, node), after)]
-            if node.orelse and exits.stops:
-                after.append(_if(node, _at(node, gast.UnaryOp(gast.Not(), _name(exits.stop, node))), node.orelse))
-            else:
-                after += node.orelse
-            if after:
-                return out + desugar(after + rest, loop, depth)
-        elif isinstance(node, gast.If):
-            new = gast.copy_location(gast.If(node.test, node.body, node.orelse), node)
-            if leaves(node, loop is not None):
-                new.body = desugar(node.body if ends(node.body) else node.body + rest, loop, depth)
-                new.orelse = desugar(node.orelse if ends(node.orelse) else node.orelse + rest, loop, depth)
-                return [*out, new]
-            new.body, new.orelse = desugar(node.body, loop, depth), desugar(node.orelse, loop, depth)
-            out.append(new)
-        elif isinstance(node, gast.With) and _edits(node):
-            item = node.items[0]
-            out.append(_at(node, EditGradient(item.context_expr, item.optional_vars, desugar(node.body))))
-        elif isinstance(node, gast.With):
-            return out + desugar([_at(node, Context(node.items, node.body)), *node.body, *rest], loop, depth)
-        elif isinstance(node, gast.Try) and _exits(node) and not node.finalbody and \
-                not any(map(_exits, node.body[:-1])) and (not _exits(node.body[-1]) or ends(node.body)):
-            return [*out, _left(node, rest, loop, depth)]
-        elif isinstance(node, gast.Try) and all(map(_only_raises, node.handlers)) and _exits(node) and \
-                not node.finalbody and not _imports(node.body):
-            return [*out, _at(node, Outermost()), *desugar([*node.body, *node.orelse, *rest], loop, depth)]
-        elif isinstance(node, gast.Try):
-            new = gast.copy_location(gast.Try(
-                desugar(node.body), [_handler(h) for h in node.handlers], desugar(node.orelse),
-                desugar(node.finalbody)), node) if not _exits(node) else gast.copy_location(
-                    gast.Try(node.body, node.handlers, node.orelse, node.finalbody), node)
-            new.leaves = _exits(node)
-            new.only_raises = all(map(_only_raises, node.handlers)) and not _imports(node.body)
-            out.append(new)
-        elif isinstance(node, gast.Match):
-            subject = f"subject{' ' * (depth + 1)}"
-            cases: list = []
-            for case in reversed(node.cases):
-                bound, guarded = _captures(case.pattern, node), case.guard is not None
-                test = _at(node, Matches(_name(subject, node), case.pattern, bound))
-                if guarded:
-                    test = _at(node, gast.BoolOp(gast.And(), [test, case.guard]))
-                fitted, other = (_at(node, Tried(bound, fits, guarded)) for fits in (True, False))
-                cases = [_at(node, gast.If(test, [fitted, *case.body] if bound else case.body,
-                                           [other, *cases] if bound else cases))]
-            taken = _at(node, gast.Assign([_name(subject, node, gast.Store())], node.subject, None))
-            return out + desugar([taken, *cases, *rest], loop, depth + 1)
-        elif isinstance(node, gast.Continue):
+        rewrite = REWRITES.get(type(node))
+        made, ended = ([node], False) if rewrite is None else rewrite(node, body[k + 1:], loop, depth)
+        out += made
+        if ended:
             break
-        elif isinstance(node, gast.Break):
-            loop.stops = loop.breaks = True
-            out.append(_set(loop.stop, node))
-            break
-        elif isinstance(node, gast.Return) and loop is not None:
-            loop.stops = loop.returns = True
-            value = node.value if node.value is not None else _at(node, gast.Constant(None, None))
-            if loop.valued:
-                out.append(_at(node, gast.Assign([_name(loop.value, node, gast.Store())], value, None)))
-            out += [_set(loop.returned, node), _set(loop.stop, node)]
-            break
-        else:
-            out.append(node)
-            if isinstance(node, (gast.Return, gast.Raise)):
-                break
     return out
+
+
+# Each function of REWRITES takes a statement, the statements after it, the Exits of the loop around it, and the number
+# of loops around it.  It returns the statements in its place, and whether they end the block: those after it are among
+# them, or never reached.
+
+def _annotated(node, rest, loop, depth):
+    if node.value is None:
+        return [], False
+    return [gast.copy_location(gast.Assign([node.target], node.value, None), node)], False
+
+
+def _loop(node, rest, loop, depth):
+    if isinstance(node, gast.While) and any(isinstance(n, gast.NamedExpr) for n in nodes(node.test)):
+        if any(map(_exits, node.orelse)):
+            return desugar([*_with_failed_flag(node, depth), *rest], loop, depth), True
+        node = _tested_inside(node, node.orelse)
+    new = type(node)(**{f: getattr(node, f, None) for f in node._fields})
+    if isinstance(node, gast.While) and isinstance(node.test, (gast.Name, gast.Attribute, gast.Subscript)):
+        new.test = _not(node.test, _not(node.test, node.test))
+    if endless(node):
+        new.test = _at(node.test, gast.Constant(True, None))
+    gast.copy_location(new, node)
+    new.live = getattr(node, "live", None)
+    exits = Exits(depth)
+    exits.valued = any(map(gives, node.body))
+    new.body, new.orelse = desugar(node.body, exits, depth + 1), []
+    new.exits = exits if exits.stops else None
+    value = _name(exits.value, node) if exits.valued else None
+    after = [_at(node, gast.Return(value))] if exits.returns else []
+    if endless(node) and not exits.breaks:      # what follows is never reached
+        return [new, *desugar(after, loop, depth)], True
+    if after:
+        after = [_if(node, _name(exits.returned, node), after)]
+    if node.orelse and exits.stops:
+        after.append(_if(node, _not(node, _name(exits.stop, node)), node.orelse))
+    else:
+        after += node.orelse
+    return ([new, *desugar(after + rest, loop, depth)], True) if after else ([new], False)
+
+
+def _branch(node, rest, loop, depth):
+    new = gast.copy_location(gast.If(node.test, node.body, node.orelse), node)
+    if leaves(node, loop is not None):
+        new.body = desugar(node.body if ends(node.body) else node.body + rest, loop, depth)
+        new.orelse = desugar(node.orelse if ends(node.orelse) else node.orelse + rest, loop, depth)
+        return [new], True
+    new.body, new.orelse = desugar(node.body, loop, depth), desugar(node.orelse, loop, depth)
+    return [new], False
+
+
+def _with(node, rest, loop, depth):
+    if _edits(node):
+        item = node.items[0]
+        return [_at(node, EditGradient(item.context_expr, item.optional_vars, desugar(node.body)))], False
+    return desugar([_at(node, Context(node.items, node.body)), *node.body, *rest], loop, depth), True
+
+
+def _try(node, rest, loop, depth):
+    exits = _exits(node)
+    if exits and not node.finalbody and not any(map(_exits, node.body[:-1])) and (
+            not _exits(node.body[-1]) or ends(node.body)):
+        return [_left(node, rest, loop, depth)], True
+    only_raises = all(map(_only_raises, node.handlers)) and not _imports(node.body)
+    if exits and not node.finalbody and only_raises:
+        return [_at(node, Outermost()), *desugar([*node.body, *node.orelse, *rest], loop, depth)], True
+    parts = (node.body, node.handlers, node.orelse, node.finalbody) if exits else (
+        desugar(node.body), [_handler(h) for h in node.handlers], desugar(node.orelse), desugar(node.finalbody))
+    new = gast.copy_location(gast.Try(*parts), node)
+    new.leaves, new.only_raises = exits, only_raises
+    return [new], False
+
+
+def _match(node, rest, loop, depth):
+    subject = f"subject{' ' * (depth + 1)}"
+    cases: list = []
+    for case in reversed(node.cases):
+        bound, guarded = _captures(case.pattern, node), case.guard is not None
+        test = _at(node, Matches(_name(subject, node), case.pattern, bound))
+        if guarded:
+            test = _at(node, gast.BoolOp(gast.And(), [test, case.guard]))
+        fitted, other = (_at(node, Tried(bound, fits, guarded)) for fits in (True, False))
+        cases = [_at(node, gast.If(test, [fitted, *case.body] if bound else case.body,
+                                   [other, *cases] if bound else cases))]
+    taken = _at(node, gast.Assign([_name(subject, node, gast.Store())], node.subject, None))
+    return desugar([taken, *cases, *rest], loop, depth + 1), True
+
+
+def _break(node, rest, loop, depth):
+    loop.stops = loop.breaks = True
+    return [_set(loop.stop, node)], True
+
+
+def _return(node, rest, loop, depth):
+    if loop is None:
+        return [node], True
+    loop.stops = loop.returns = True
+    value = node.value if node.value is not None else _at(node, gast.Constant(None, None))
+    kept = [_at(node, gast.Assign([_name(loop.value, node, gast.Store())], value, None))] if loop.valued else []
+    return [*kept, _set(loop.returned, node), _set(loop.stop, node)], True
+
+
+REWRITES = {gast.AnnAssign: _annotated, gast.For: _loop, gast.While: _loop, gast.If: _branch, gast.With: _with,
+            gast.Try: _try, gast.Match: _match, gast.Continue: lambda node, rest, loop, depth: ([], True),
+            gast.Break: _break, gast.Return: _return, gast.Raise: lambda node, rest, loop, depth: ([node], True)}
 
 
 def _at(place, node):
@@ -188,28 +208,31 @@ def _set(name, place):
     return _at(place, gast.Assign([_name(name, place, gast.Store())], _at(place, gast.Constant(True, None)), None))
 
 
+def _not(place, test):
+    return _at(place, gast.UnaryOp(gast.Not(), test))
+
+
 def _if(place, test, body):
     return _at(place, gast.If(test, body, []))
 
 
-def _asked_inside(loop, last):
-    """A while whose test names values: a loop without end that is left where the test fails."""
-    fails = _at(loop.test, gast.UnaryOp(gast.Not(), loop.test))
-    leave = _at(loop.test, gast.If(fails, [*last, _at(loop.test, gast.Break())], []))
+def _tested_inside(loop, last):
+    """A while whose test has `:=` as an endless loop with a break where the test fails."""
+    leave = _at(loop.test, gast.If(_not(loop.test, loop.test), [*last, _at(loop.test, gast.Break())], []))
     asked = _at(loop, gast.While(_at(loop, gast.Constant(True, None)), [leave, *loop.body], []))
     asked.live = getattr(loop, "live", None)
     return asked
 
 
-def _asked_and_told(loop, depth):
-    """The same where its else leaves the loop around it: it follows, asking whether the test has failed."""
+def _with_failed_flag(loop, depth):
+    """The same if its else exits an outer loop: the else follows under a flag that says that the test has failed."""
     failed = f"failed{' ' * (depth + 1)}"
     before = _at(loop, gast.Assign([_name(failed, loop, gast.Store())], _at(loop, gast.Constant(False, None)), None))
-    return [before, _asked_inside(loop, [_set(failed, loop.test)]), _if(loop, _name(failed, loop), loop.orelse)]
+    return [before, _tested_inside(loop, [_set(failed, loop.test)]), _if(loop, _name(failed, loop), loop.orelse)]
 
 
 def _edits(node):
-    """A with whose item is insert_grad_of: its body is not run here."""
+    """Whether a with has insert_grad_of as its item: its body does not run here."""
     call = node.items[0].context_expr
     name = call.func if isinstance(call, gast.Call) else None
     return len(node.items) == 1 and (isinstance(name, gast.Attribute) and name.attr == "insert_grad_of" or
@@ -225,7 +248,7 @@ def _exits(node):
 
 
 def _left(node, rest, loop, depth):
-    """A try that is left by its last statement or in a handler: what follows it stands in each of its paths."""
+    """A try that is left by its last statement or in a handler, with what follows it copied into each of its paths."""
     body, after = node.body, node.orelse
     if _exits(body[-1]):
         last, kept = body[-1], []
@@ -250,7 +273,7 @@ def _handler(handler):
 
 
 def _captures(pattern, place):
-    """The names that a pattern binds."""
+    """The names that a pattern binds, as targets."""
     names = [n for p in nodes(pattern) for n in (getattr(p, "name", None), getattr(p, "rest", None)) if n]
     return [_name(n, place, gast.Store()) for n in names]
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rules' parts read with operands for their parameters."""
+"""Inlining of rules: the parts of a rule record, such as `partial_x`, read with operands for their parameters."""
 import ast
 import functools
 import operator
@@ -24,12 +24,12 @@ if TYPE_CHECKING:
     from gradscribe.ast_transform.passes.anf import Builder
     from gradscribe.ast_transform.reader.states import Reader
 
-GROWING = {operator.mul, operator.pow, np.square}      # what takes whole numbers of 64 bits beyond them
+GROWING = {operator.mul, operator.pow, np.square}      # operations that may overflow 64-bit integers
 
 
 @contextmanager
 def derivative_of(build: "Builder", rule: Rule, name: str) -> Iterator[None]:
-    """What is built meanwhile is there because of a part of a rule, for who asks what made a line."""
+    """A context in which the origins of new statements name a part of a rule as their reason."""
     before = build.origin
     if before is not None:
         build.origin = before.by_rule(words_of(rule, name))
@@ -41,7 +41,7 @@ def derivative_of(build: "Builder", rule: Rule, name: str) -> Iterator[None]:
 
 @functools.cache
 def words_of(rule, name):
-    """A part of a rule in words: "np.tanh: partial_x = 1 - y * y"; without its lines where it is longer."""
+    """A part of a rule as text: "np.tanh: partial_x = 1 - y * y"; its name alone if it is longer than a return."""
     text = f"{spelled(rule.function)}: {name}"
     tree = read(rule.parts[name]).tree if name in rule.parts else None
     body = tree.body if isinstance(tree, gast.FunctionDef) else [tree]
@@ -51,13 +51,13 @@ def words_of(rule, name):
 
 
 def read_derivative(reader: "Reader", rule: Rule, name: str, given: dict[str, Any]) -> Any:
-    """The same for a part that gives a derivative, which no whole number may overflow: such operands are made wider.
+    """The value of a part that gives a derivative; integer operands that might overflow in it are cast to wider ones.
 
-    NumPy computes np.arctan2(k, x) with k as a float, but the k * k in its derivative with 8 bits if k has them.
+    NumPy converts an int8 k in np.arctan2(k, x) to a float, but would compute the k * k of its derivative in 8 bits.
     """
     block, start = reader.build.block, len(reader.build.block)
     value = read_part(reader, rule, name, given)
-    entries = rule.kind == "elementwise"        # else they may be indices, which stay whole
+    entries = rule.kind == "elementwise"        # else they may be indices, which must stay integers
     wider = overflowing([v for a in given.values() for v in _variables(a)], block[start:], GROWING if entries else ())
     if not wider:
         return value
@@ -68,9 +68,9 @@ def read_derivative(reader: "Reader", rule: Rule, name: str, given: dict[str, An
 
 
 def overflowing(given, block, growing):
-    """The whole numbers among what a part is given that it computes with, and whose dtype may be too short for that.
+    """The integers among the operands of a part that its arithmetic may overflow.
 
-    growing: the operations that are too much for 64 bits as well.
+    growing: the operations that may overflow 64 bits as well
     """
     source, found = {v: v for v in given if _is_whole(v.fact)}, {}
     for step in block if source else ():
@@ -94,7 +94,7 @@ def _is_whole(fact):
 
 
 def _is_short(fact):
-    """Adding, subtracting and changing the sign may go wrong, as well as multiplying."""
+    """Whether sums, differences and negations may overflow in an integer dtype, as well as products."""
     return fact.dtype.itemsize < 8 or fact.kind == "u"
 
 
@@ -113,7 +113,7 @@ def _replaced(value, env):
 
 
 def read_part(reader: "Reader", rule: Rule, name: str, given: dict[str, Any]) -> Any:
-    """The value that a part of a rule gives; `given` holds values by parameter name."""
+    """The value of a part of a rule; given: {parameter name: value}."""
     part = rule.parts[name]
     args, words = [], {}
     for p in signature_of(part).parameters.values():
