@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Linear systems A x = b by products with A: conjugate gradients, BiCGSTAB and restarted GMRES.
+"""Iterative solvers for linear systems A x = b: conjugate gradients, BiCGSTAB and restarted GMRES.
 
-A is a matrix or a function x -> A x; so is M, an approximate inverse (preconditioner).  b is a vector.  The names and
-arguments are those of jax.scipy.sparse.linalg.
+A is a matrix or a function x -> A x; so is M, a preconditioner that approximates the inverse.  b is a vector.  Names
+and arguments are those of jax.scipy.sparse.linalg.
 """
 import math
 from collections.abc import Callable
@@ -25,9 +25,9 @@ def _norm(x):
 
 def cg(A: Callable | Any, b: Any, x0: Any = None, *, tol: float = 1e-5, atol: float = 0.0, maxiter: int | None = None,
        M: Callable | Any = None) -> LinearResult:
-    """Solves A x = b for a symmetric positive definite A.
+    """Solve A x = b for a symmetric positive definite A.
 
-    It ends where |b - A x| <= max(tol |b|, atol), or after maxiter products (10 times the length of b if None).
+    Terminates when |b - A x| <= max(tol |b|, atol), or after maxiter products (10 times the length of b if None).
     Nocedal and Wright, Numerical optimization (2006), algorithm 5.3.
 
     >>> A = np.array([[4.0, 1.0], [1.0, 3.0]])
@@ -61,9 +61,9 @@ def cg(A: Callable | Any, b: Any, x0: Any = None, *, tol: float = 1e-5, atol: fl
 
 def bicgstab(A: Callable | Any, b: Any, x0: Any = None, *, tol: float = 1e-5, atol: float = 0.0,
              maxiter: int | None = None, M: Callable | Any = None) -> LinearResult:
-    """Solves A x = b for a square A; each of the maxiter steps has two products.
+    """Solve A x = b for a square A; each of the maxiter steps has two products.
 
-    Ends as cg does, or where it breaks down.  H. van der Vorst, Bi-CGSTAB: a fast and smoothly converging variant of
+    Terminates as cg does, or at a breakdown.  H. van der Vorst, Bi-CGSTAB: a fast and smoothly converging variant of
     Bi-CG (1992).
 
     >>> x, info = bicgstab(np.array([[4.0, 1.0], [0.0, 3.0]]), np.array([1.0, 3.0]))
@@ -107,9 +107,9 @@ def bicgstab(A: Callable | Any, b: Any, x0: Any = None, *, tol: float = 1e-5, at
 
 def gmres(A: Callable | Any, b: Any, x0: Any = None, *, tol: float = 1e-5, atol: float = 0.0, restart: int = 20,
           maxiter: int | None = None, M: Callable | Any = None) -> LinearResult:
-    """Solves A x = b for a square A by least residuals in the space of restart products, maxiter times over.
+    """Solve A x = b for a square A by minimal residuals in Krylov spaces of dimension restart, up to maxiter times.
 
-    Ends as cg does; M is applied from the right.  Y. Saad and M. Schultz, GMRES: a generalized minimal residual
+    Terminates as cg does; M is applied from the right.  Y. Saad and M. Schultz, GMRES: a generalized minimal residual
     algorithm (1986), with modified Gram-Schmidt and Givens rotations.
 
     >>> x, info = gmres(np.array([[0.0, 1.0], [-1.0, 0.0]]), np.array([1.0, 2.0]))
