@@ -261,7 +261,7 @@ class Transformed(Named):
         return ()
 
     def _asks_more(self, numbers, lengths):
-        """Whether a version has new requirements on an integer: a lower bound, a value, or equality with a length.  From
+        """Whether a version has new requirements on an integer: a lower bound, a value, equality with a length.  From
         then on, keys include them.
         """
         new, uses = {}, collections.Counter(n.normal().symbol for n in lengths)

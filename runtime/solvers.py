@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What compiled code calls for scipy.linalg, derivatives of determinants and eigenvalues: loops, as in compiled.py."""
+"""Functions of scipy.linalg and derivatives of determinants, for compiled code: plain loops, as in compiled.py."""
 import math
 
 import numpy as np
@@ -9,7 +9,7 @@ from gradscribe.runtime.compiled import put, whole
 
 @whole
 def triangular_solution(a, b, lower, unit):
-    """The solution of a triangular system with several right sides."""
+    """The solution of a triangular system with several right-hand sides."""
     n, columns = b.shape
     if a.shape[0] != n or a.shape[1] != n:
         raise ValueError("incompatible dimensions")
@@ -28,7 +28,7 @@ def triangular_solution(a, b, lower, unit):
 
 @whole
 def banded_solution(below, above, ab, b):
-    """The solution of a banded system with several right sides, rows chosen by size: `below` more diagonals fill in."""
+    """The solution of a banded system with several right-hand sides, by elimination with partial pivoting."""
     n, columns = b.shape
     if ab.shape[1] != n or ab.shape[0] != below + above + 1:
         raise ValueError("incompatible dimensions")
@@ -68,7 +68,7 @@ def banded_solution(below, above, ab, b):
 
 @whole
 def lu_factors(a):
-    """p, l, u of each square matrix of a stack, rows chosen by size."""
+    """p, l, u of each square matrix of a stack, with partial pivoting."""
     count, n = a.shape[0], a.shape[1]
     p, low, up = np.zeros((count, n, n), a.real.dtype), np.zeros_like(a), a.copy()
     order = np.empty(n, np.int64)
@@ -99,7 +99,7 @@ def lu_factors(a):
 
 @whole
 def matrix_exponential(a):
-    """Of each matrix of a stack, by halving, an approximant of degree 13, and squaring.
+    """The exponential of each matrix of a stack, by scaling, a Padé approximant of degree 13, and squaring.
 
     N. J. Higham, The scaling and squaring method for the matrix exponential revisited (2005).
     """
@@ -151,14 +151,14 @@ def cofactors(a):
 
 
 def scaled_in_place(out, k, number):
-    """A matrix of a stack times a number, in the matrix's dtype."""
+    """Multiply a matrix of a stack by a number, in place and in the matrix's dtype."""
     for i in range(out.shape[1]):
         for j in range(out.shape[2]):
             out[k, i, j] *= number
 
 
 def other_values(s):
-    """For each value, the product of the values beside it, in the dtype of s."""
+    """For each value, the product of all other values, in the dtype of s."""
     out, product = np.ones_like(s), s.dtype.type(1)
     for i in range(len(s)):
         out[i] = product
