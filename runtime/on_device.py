@@ -78,6 +78,29 @@ def threads(backend):
 
 
 def _made(name, cuda, backend, space):
+    together = _of_threads(name, cuda, backend)
+    if together is not None:
+        return together
+    plain = PLAIN[name]
+    if backend == "simulator":
+        return plain
+    if name.startswith("scipy_"):
+        return _of_scipy(name, cuda, backend)
+    if name in vars(ranks):
+        return _of_bits(name, plain, cuda, space, backend)
+    text = _formula(name, plain, backend)
+    if text is not None:
+        return _text(text, name, cuda, backend)
+    short = name.removesuffix("_32")        # Numba selects libdevice's function by the precision of the arguments
+    if short in OF_LIBDEVICE:
+        return _by_type(name, OF_LIBDEVICE[short], _count(plain), cuda, backend)
+    if not isinstance(plain, FunctionType):
+        raise AttributeError(f"kernels have no {name}")
+    return _for_threads(name, plain, cuda, backend, space)
+
+
+def _of_threads(name, cuda, backend):
+    """A function for values that threads share, or of bfloat16; None for others."""
     # numba-cuda-mlir loses a shared array of a function unless the function is inlined
     shared = cuda.jit(device=True, **{"inline": "always"} if backend == "mlir" else {})
     if name in ROWS:
@@ -93,29 +116,29 @@ def _made(name, cuda, backend, space):
         return shared(_of_block(name.removeprefix("block_"), cuda, backend))
     if name.endswith("_of") and name.removesuffix("_of") in STEPS:
         return shared(_of_parts(name.removesuffix("_of"), cuda, backend))
-    plain = PLAIN[name]
-    if backend == "simulator":
-        return plain
-    if name.startswith("scipy_"):
-        return _of_scipy(name, cuda, backend)
-    if name in vars(ranks):
-        return _of_bits(name, plain, cuda, space, backend)
-    short = name.removesuffix("_32")        # Numba selects libdevice's function by the precision of the arguments
+    return None
+
+
+def _formula(name, plain, backend):
+    """The text of a function that is one expression; None for others."""
+    short, of_complex = name.removesuffix("_32"), name.removeprefix("complex_")
     letters = ", ".join("xy"[:_count(plain)]) if callable(plain) else ""
-    text = f"math.{OF_MATH[short]}({letters})" if short in OF_MATH else OF_TEXT.get(name)
-    if name.startswith("complex_") and name.removeprefix("complex_") in OF_CMATH:
-        text = f"cmath.{OF_CMATH[name.removeprefix('complex_')]}(x)"
-    if text is not None:
-        return _text(f"def {name}({letters}):\n    return {text}", name, cuda, backend)
+    if name.startswith("complex_") and of_complex in OF_CMATH:
+        return f"def {name}({letters}):\n    return cmath.{OF_CMATH[of_complex]}(x)"
+    if short in OF_MATH:
+        return f"def {name}({letters}):\n    return math.{OF_MATH[short]}({letters})"
+    if name in OF_TEXT:
+        return f"def {name}({letters}):\n    return {OF_TEXT[name]}"
     if backend == "mlir" and name in OF_MLIR:
-        return _text(f"def {name}(x):\n    return {OF_MLIR[name]}", name, cuda, backend)
-    if short in OF_LIBDEVICE:
-        return _by_type(name, OF_LIBDEVICE[short], _count(plain), cuda, backend)
-    if not isinstance(plain, FunctionType):
-        raise AttributeError(f"kernels have no {name}")
+        return f"def {name}(x):\n    return {OF_MLIR[name]}"
+    return None
+
+
+def _for_threads(name, plain, cuda, backend, space):
+    """A plain function of the runtime, compiled for threads after the functions that it calls."""
     of_numpy = ufuncs_in(plain)
     found = {i.argval for i in dis.get_instructions(plain) if i.opname == "LOAD_GLOBAL"} | of_numpy
-    for called in found:                            # what it calls itself
+    for called in found:
         if called in PLAIN and called not in space and (not hasattr(builtins, called) or called in of_numpy):
             value = PLAIN[called]
             space[called] = function(called, cuda, backend) if callable(value) and called not in ("np", "math") \

@@ -29,41 +29,45 @@ def triangular_solution(a, b, lower, unit):
 @whole
 def banded_solution(below, above, ab, b):
     """The solution of a banded system with several right-hand sides, by elimination with partial pivoting."""
-    n, columns = b.shape
+    n = len(b)
     if ab.shape[1] != n or ab.shape[0] != below + above + 1:
         raise ValueError("incompatible dimensions")
-    width = 2 * below + above + 1
-    rows, out = np.zeros((n, width), b.dtype), b.copy()     # entry j of row i at j - i + below
+    rows, out = np.zeros((n, 2 * below + above + 1), b.dtype), b.copy()     # entry j of row i at j - i + below
     for i in range(n):
         for j in range(max(0, i - below), min(n, i + above + 1)):
             rows[i, j - i + below] = ab[above + i - j, j]
     for k in range(n):
-        last, best = min(n, k + below + 1), k
-        for i in range(k + 1, last):
-            if abs(rows[i, k - i + below]) > abs(rows[best, k - best + below]):
-                best = i
-        if rows[best, k - best + below] == 0:
-            raise ValueError("singular matrix")
-        end = min(n, k + below + above + 1)
-        if best != k:
-            for j in range(k, end):
-                p, q = j - k + below, j - best + below
-                rows[k, p], rows[best, q] = rows[best, q], rows[k, p]
-            for j in range(columns):
-                out[k, j], out[best, j] = out[best, j], out[k, j]
-        for i in range(k + 1, last):
+        banded_pivot(rows, out, below, above, k)
+        for i in range(k + 1, min(n, k + below + 1)):
             factor = rows[i, k - i + below] / rows[k, below]
-            for j in range(k, end):
+            for j in range(k, min(n, k + below + above + 1)):
                 rows[i, j - i + below] -= factor * rows[k, j - k + below]
-            for j in range(columns):
+            for j in range(out.shape[1]):
                 out[i, j] -= factor * out[k, j]
     for i in range(n - 1, -1, -1):
-        for j in range(columns):
+        for j in range(out.shape[1]):
             total = out[i, j]
             for k in range(i + 1, min(n, i + below + above + 1)):
                 total -= rows[i, k - i + below] * out[k, j]
             out[i, j] = total / rows[i, below]
     return out
+
+
+@whole
+def banded_pivot(rows, out, below, above, k):
+    """Exchange row k with the row that has the largest entry in column k; above it, `below` more diagonals fill in."""
+    n, best = len(rows), k
+    for i in range(k + 1, min(n, k + below + 1)):
+        if abs(rows[i, k - i + below]) > abs(rows[best, k - best + below]):
+            best = i
+    if rows[best, k - best + below] == 0:
+        raise ValueError("singular matrix")
+    if best != k:
+        for j in range(k, min(n, k + below + above + 1)):
+            p, q = j - k + below, j - best + below
+            rows[k, p], rows[best, q] = rows[best, q], rows[k, p]
+        for j in range(out.shape[1]):
+            out[k, j], out[best, j] = out[best, j], out[k, j]
 
 
 @whole

@@ -215,40 +215,53 @@ def cholesky_of_real(a):
     count, n = len(a), a.shape[1]
     out = np.zeros(a.shape, a.dtype)
     if large(count, n):
-        matrix = np.empty((n, n), a.dtype)
-        for c in range(count):
-            for i in range(n):
-                for j in range(i + 1):
-                    matrix[i, j] = a[c, i, j]
-            if lapack_potrf(kind_of(a), ord("U"), n, matrix.ctypes, n):
-                raise np.linalg.LinAlgError("Matrix is not positive definite")
-            for i in range(n):
-                for j in range(i + 1):
-                    out[c, i, j] = matrix[i, j]
+        cholesky_by_lapack(a, out)
         return out
     block = np.empty((n, n, LANES), a.dtype)
     for first in range(0, count, LANES):
         width = min(LANES, count - first)
         into_block(block, a, first, width, 0)
-        for j in range(n):
-            for k in range(j):
-                for s in range(width):
-                    block[j, j, s] -= block[j, k, s] * block[j, k, s]
-            for s in range(width):
-                if not block[j, j, s] > 0:
-                    raise np.linalg.LinAlgError("Matrix is not positive definite")
-                block[j, j, s] = np.sqrt(block[j, j, s])
-            for i in range(j + 1, n):
-                for k in range(j):
-                    for s in range(width):
-                        block[i, j, s] -= block[i, k, s] * block[j, k, s]
-                for s in range(width):
-                    block[i, j, s] /= block[j, j, s]
+        cholesky_of_block(block, n, width)
         for s in range(width):
             for i in range(n):
                 for j in range(i + 1):
                     out[first + s, i, j] = block[i, j, s]
     return out
+
+
+@whole
+def cholesky_by_lapack(a, out):
+    """Set the lower triangles of `out` to the Cholesky factors of all matrices."""
+    n = a.shape[1]
+    matrix = np.empty((n, n), a.dtype)
+    for c in range(len(a)):
+        for i in range(n):
+            for j in range(i + 1):
+                matrix[i, j] = a[c, i, j]
+        if lapack_potrf(kind_of(a), ord("U"), n, matrix.ctypes, n):
+            raise np.linalg.LinAlgError("Matrix is not positive definite")
+        for i in range(n):
+            for j in range(i + 1):
+                out[c, i, j] = matrix[i, j]
+
+
+@whole
+def cholesky_of_block(block, n, width):
+    """Replace the lower triangles of the matrices of a block by their Cholesky factors."""
+    for j in range(n):
+        for k in range(j):
+            for s in range(width):
+                block[j, j, s] -= block[j, k, s] * block[j, k, s]
+        for s in range(width):
+            if not block[j, j, s] > 0:
+                raise np.linalg.LinAlgError("Matrix is not positive definite")
+            block[j, j, s] = np.sqrt(block[j, j, s])
+        for i in range(j + 1, n):
+            for k in range(j):
+                for s in range(width):
+                    block[i, j, s] -= block[i, k, s] * block[j, k, s]
+            for s in range(width):
+                block[i, j, s] /= block[j, j, s]
 
 
 # --- a single matrix: its factors, and solutions by them --------------------------------------------------------------
