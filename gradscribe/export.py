@@ -52,17 +52,9 @@ def export(fun: Callable, *example_args: Any, path: str | Path, name: str | None
     """
     from gradscribe.codegen.jit_cpu import lowered  # a slow import, for compilation only
     from gradscribe.codegen.shared_library import C_TYPES, NotAlone, build_library
-    made = Jitted(fun)
-    args = tree_map(stand_in, tuple(example_args))
-    names = made.parameter_names(len(args))
-    normal_form, pipeline = made.normal_form(names, [describe(a, n) for a, n in zip(args, names)], {}, unroll=True,
-                                             nested=False)
-    reader = pipeline.reader
-    if reader.argument_outputs or reader.state_outputs or reader.given_changed is not None:
-        raise KindError("a function that writes into its arguments is not exported", place_of(fun),
-                        "Return the arrays.")
+    normal_form, captured = _form_of(fun, tree_map(stand_in, tuple(example_args)))
     try:
-        text, lowering, extra, _ = lowered(normal_form, reader.captured)
+        text, lowering, extra, _ = lowered(normal_form, captured)
     except TransformError as error:
         error.origin = error.origin or place_of(fun)
         raise
@@ -92,6 +84,19 @@ def export(fun: Callable, *example_args: Any, path: str | Path, name: str | None
         raise OSError(f"the C compiler failed: {error.stderr.strip()}") from error
     header.write_text(_header(name, declaration, told), encoding="utf-8")
     return Library(target, header, declaration)
+
+
+def _form_of(fun, args):
+    """(normal form, what it reads from outside) of a function; KindError if it writes into its arguments."""
+    made = Jitted(fun)
+    names = made.parameter_names(len(args))
+    normal_form, pipeline = made.normal_form(names, [describe(a, n) for a, n in zip(args, names)], {}, unroll=True,
+                                             nested=False)
+    reader = pipeline.reader
+    if reader.argument_outputs or reader.state_outputs or reader.given_changed is not None:
+        raise KindError("a function that writes into its arguments is not exported", place_of(fun),
+                        "Return the arrays.")
+    return normal_form, reader.captured
 
 
 def _leaves(node):

@@ -105,6 +105,46 @@ def bicgstab(A: Callable | Any, b: Any, x0: Any = None, *, tol: float = 1e-5, at
     return LinearResult(x, LinearInfo(products, size, size <= enough))
 
 
+def _krylov_step(A, M, r, size, m, enough, dtype):
+    """(step, dimension, products): the step of minimal residual in a Krylov space of dimension up to m.
+
+    By Arnoldi's iteration with modified Gram-Schmidt; Givens rotations c, s make the Hessenberg matrix H triangular.
+    """
+    V = np.zeros((m + 1, r.shape[0]), dtype=dtype)
+    H = np.zeros((m + 1, m), dtype=dtype)
+    c, s = np.zeros(m, dtype=dtype), np.zeros(m, dtype=dtype)
+    g = np.zeros(m + 1, dtype=dtype)
+    V[0] = r / size
+    g[0] = size
+    used, products = 0, 0
+    for k in range(m):
+        w = _times(A, V[k] if M is None else _times(M, V[k]))
+        products += 1
+        for i in range(k + 1):
+            H[i, k] = np.dot(V[i], w)
+            w = w - H[i, k] * V[i]
+        below = _norm(w)
+        for i in range(k):
+            upper = c[i] * H[i, k] + s[i] * H[i + 1, k]
+            H[i + 1, k] = c[i] * H[i + 1, k] - s[i] * H[i, k]
+            H[i, k] = upper
+        length = math.hypot(H[k, k], below)
+        if length == 0.0:
+            break
+        c[k], s[k] = H[k, k] / length, below / length
+        H[k, k] = length
+        g[k + 1] = -s[k] * g[k]
+        g[k] = c[k] * g[k]
+        used = k + 1
+        if abs(g[k + 1]) <= enough or below == 0.0:
+            break
+        V[k + 1] = w / below
+    y = np.zeros(m, dtype=dtype)
+    for i in range(used - 1, -1, -1):
+        y[i] = (g[i] - np.dot(H[i, i + 1:used], y[i + 1:used])) / H[i, i]
+    return np.dot(y[:used], V[:used]), used, products
+
+
 def gmres(A: Callable | Any, b: Any, x0: Any = None, *, tol: float = 1e-5, atol: float = 0.0, restart: int = 20,
           maxiter: int | None = None, M: Callable | Any = None) -> LinearResult:
     """Solve A x = b for a square A by minimal residuals in Krylov spaces of dimension restart, up to maxiter times.
@@ -119,50 +159,18 @@ def gmres(A: Callable | Any, b: Any, x0: Any = None, *, tol: float = 1e-5, atol:
     need_vector(b, "b")
     if restart < 1:
         raise ValueError(f"restart must be at least 1, not {restart}")
-    n = b.shape[0]
-    m = min(restart, n)
-    most = 10 * n if maxiter is None else maxiter
+    m = min(restart, b.shape[0])
+    most = 10 * b.shape[0] if maxiter is None else maxiter
     enough = max(tol * _norm(b), atol)
     x = np.zeros_like(b) if x0 is None else np.array(x0)
     r = np.copy(b) if x0 is None else b - _times(A, x)
     size = _norm(r)
     products, rounds = 0, 0
     while size > enough and rounds < most:
-        V = np.zeros((m + 1, n), dtype=b.dtype)
-        H = np.zeros((m + 1, m), dtype=b.dtype)
-        c, s = np.zeros(m, dtype=b.dtype), np.zeros(m, dtype=b.dtype)
-        g = np.zeros(m + 1, dtype=b.dtype)
-        V[0] = r / size
-        g[0] = size
-        used = 0
-        for k in range(m):
-            w = _times(A, V[k] if M is None else _times(M, V[k]))
-            products += 1
-            for i in range(k + 1):
-                H[i, k] = np.dot(V[i], w)
-                w = w - H[i, k] * V[i]
-            below = _norm(w)
-            for i in range(k):
-                upper = c[i] * H[i, k] + s[i] * H[i + 1, k]
-                H[i + 1, k] = c[i] * H[i + 1, k] - s[i] * H[i, k]
-                H[i, k] = upper
-            length = math.hypot(H[k, k], below)
-            if length == 0.0:
-                break
-            c[k], s[k] = H[k, k] / length, below / length
-            H[k, k] = length
-            g[k + 1] = -s[k] * g[k]
-            g[k] = c[k] * g[k]
-            used = k + 1
-            if abs(g[k + 1]) <= enough or below == 0.0:
-                break
-            V[k + 1] = w / below
+        step, used, more = _krylov_step(A, M, r, size, m, enough, b.dtype)
+        products += more
         if used == 0:
             break
-        y = np.zeros(m, dtype=b.dtype)
-        for i in range(used - 1, -1, -1):
-            y[i] = (g[i] - np.dot(H[i, i + 1:used], y[i + 1:used])) / H[i, i]
-        step = np.dot(y[:used], V[:used])
         x = x + (step if M is None else _times(M, step))
         r = b - _times(A, x)
         products += 1

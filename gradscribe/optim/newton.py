@@ -13,6 +13,32 @@ from gradscribe.optim.results import CONVERGED, NO_STEP, TOO_MANY, OptimizeResul
 __all__ = ["gradient_descent", "newton_cg"]
 
 
+def _direction(f, x, g, norm, products):
+    """(p, products used): an approximate solution of H p = -g by conjugate gradients, H the Hessian of f at x."""
+    enough, used = min(0.5, math.sqrt(norm)) * norm, 0
+    p = np.zeros_like(x)
+    r = -g
+    d = -g
+    rr = norm * norm
+    for k in range(products):
+        curved = hvp(f, (x,), (d,))
+        used += 1
+        curvature = np.dot(d, curved)
+        if curvature <= 0.0:
+            if k == 0:
+                p += r
+            break
+        alpha = rr / curvature
+        p += alpha * d
+        r -= alpha * curved
+        rr_next = np.dot(r, r)
+        if math.sqrt(rr_next) <= enough:
+            break
+        d = r + (rr_next / rr) * d
+        rr = rr_next
+    return p, used
+
+
 def newton_cg(fun: Callable, x0: Any, args: tuple = (), *, maxiter: int = 200, gtol: float = 1e-6,
               maxcg: int | None = None) -> OptimizeResult:
     """Minimise fun(x, *args) by Newton's method with linear systems solved approximately by conjugate gradients.
@@ -43,27 +69,8 @@ def newton_cg(fun: Callable, x0: Any, args: tuple = (), *, maxiter: int = 200, g
         if nit == maxiter:
             status = TOO_MANY
             break
-        enough = min(0.5, math.sqrt(norm)) * norm
-        p = np.zeros_like(x)
-        r = -g
-        d = -g
-        rr = norm * norm
-        for k in range(products):
-            curved = hvp(f, (x,), (d,))
-            nhev += 1
-            curvature = np.dot(d, curved)
-            if curvature <= 0.0:
-                if k == 0:
-                    p += r
-                break
-            alpha = rr / curvature
-            p += alpha * d
-            r -= alpha * curved
-            rr_next = np.dot(r, r)
-            if math.sqrt(rr_next) <= enough:
-                break
-            d = r + (rr_next / rr) * d
-            rr = rr_next
+        p, used = _direction(f, x, g, norm, products)
+        nhev += used
         t, trials, found = backtracking(f, x, fx, np.dot(g, p), p)
         nfev += trials
         if not found:
