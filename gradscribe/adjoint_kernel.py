@@ -61,7 +61,7 @@ class Adjoint:
     def source(self) -> str:
         """The kernel's text; LanguageError before the first launch."""
         if self.last is None:
-            raise LanguageError(f"{self.__name__} was not launched yet: its text hangs on the arguments' dtypes",
+            raise LanguageError(f"{self.__name__} was not launched yet: its text depends on the arguments' dtypes",
                                 self.place, "Launch it, as adjoint[blocks, threads](...).")
         return Source(self.last.text)
 
@@ -70,14 +70,14 @@ class Adjoint:
 
     @public
     def __call__(self, *args):
-        raise KindError(f"{self.__name__} is a kernel: it has to be told how many blocks and threads there are",
+        raise KindError(f"{self.__name__} is a kernel: it needs the numbers of blocks and threads",
                         self.place, f"{self.__name__}[blocks, threads](...)")
 
     @public
     def __getitem__(self, config) -> Callable:
         """A function that launches the kernel; config: as for the user's kernel."""
         if not isinstance(config, tuple) or len(config) < 2:
-            raise KindError(f"{self.__name__}[...] takes the blocks and the threads of a block",
+            raise KindError(f"{self.__name__}[...] needs the number of blocks and the threads of a block",
                             self.place)
         return functools.partial(self.launch, config)
 
@@ -87,7 +87,7 @@ class Adjoint:
         count = len(self.names)
         for name, a in zip(self.names, args):
             if not isinstance(a, (bool, int, float, np.generic)) and not getattr(a, "ndim", 0):
-                raise KindError(f"{name} is {spell(a)}, which no adjoint of a kernel takes",
+                raise KindError(f"{name} is {spell(a)}, which is not accepted by adjoints of kernels",
                                 place_of(self.function, name), "Give it numbers, and arrays with axes.")
         kinds = {n: (np.dtype(getattr(a, "dtype", type(a))), getattr(a, "ndim", 0))
                  for n, a in zip(self.names, args)}
@@ -154,7 +154,7 @@ class Adjoint:
             if getattr(d, "shape", None) != (shape or (1,)):
                 raise KindError(f"the adjoint of {name} is an array of shape {shape or (1,)}",
                                 place_of(self.function, name),
-                                "" if shape else "What hangs on a number is added to an array of one entry.")
+                                "" if shape else "The adjoint of a number is added to an array of one entry.")
             dtype = np.dtype(getattr(primal, "dtype", type(primal)))
             if d.dtype != dtype:
                 raise KindError(f"{name} is of {dtype}, and its adjoint of {d.dtype}", place_of(self.function, name))
@@ -175,7 +175,7 @@ class Adjoint:
             if wrong or self.backend in TWINS and used & {"thread", "block"} and {"width", "count"}.isdisjoint(
                     thread.axes.get(axis, ())) and blocks[k] * threads[k] > 1:
                 raise LanguageError(
-                    f"{self.function.__name__} does not tell threads apart that differ along {axis} of the grid: "
+                    f"{self.function.__name__} does not distinguish threads along {axis} of the grid: "
                     f"{blocks[k]} blocks of {threads[k]}", self.place,
                     "Launch one there, or let the kernel ask where a thread is.")
 

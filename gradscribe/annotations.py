@@ -76,7 +76,7 @@ def simplest(transformed: "Transformed",
     if any(fact is None for fact in given) or first is None:
         names = [p.name for p, fact in zip(parameters, given) if fact is None]
         raise LanguageError(
-            f"the text of the function does not tell what {', '.join(names)} may be",
+            f"the text of the function does not show what {', '.join(names)} may be",
             place_of(transformed.base, names[0] if names else None),
             'Call it, use source_for(*args), or annotate: x: float, x: Float[np.ndarray, "n d"].') from first
     raise first

@@ -41,15 +41,15 @@ def parser() -> argparse.ArgumentParser:
     top = argparse.ArgumentParser("gradscribe", description=__doc__.splitlines()[0], epilog=EXAMPLES,
                                   formatter_class=argparse.RawDescriptionHelpFormatter)
     commands = top.add_subparsers(dest="command", required=True)
-    for name, told in (("show", "print a function and what is made of it, side by side"),
-                       ("dump", "write what is made of a function to a file that runs without Gradscribe"),
-                       ("bench", "time a function and what is made of it, in NumPy and compiled")):
+    for name, told in (("show", "print a function and its transformation side by side"),
+                       ("dump", "write the transformation of a function to a file that runs without Gradscribe"),
+                       ("bench", "time a function and its transformation, in NumPy and compiled")):
         command = commands.add_parser(name, help=told, description=told)
         command.add_argument("function", help="package.module:function")
         for option in ("grad", "value-and-grad", "jacfwd", "jacrev", "hessian"):
             command.add_argument(f"--{option}", action=Chain, nargs="?", metavar="NAMES",
-                                 help="of these arguments, separated by commas; of the first")
-        command.add_argument("--vmap", action=Chain, nargs="?", metavar="AXES", help="mapped along, as 0,None")
+                                 help="in these arguments, separated by commas (default: the first)")
+        command.add_argument("--vmap", action=Chain, nargs="?", metavar="AXES", help="in_axes, as 0,None (default: 0)")
         for option in ("jvp", "vjp"):
             command.add_argument(f"--{option}", action=Chain, nargs=0, help=f"gs.{option}_of")
         command.add_argument("--args", metavar="KINDS", help='as "float64[n, 3], float64[3], float"; without them, '
@@ -57,7 +57,7 @@ def parser() -> argparse.ArgumentParser:
         if name == "dump":
             command.add_argument("-o", "--out", default="generated", help="file or folder (default: generated)")
         if name == "show":
-            command.add_argument("--plain", action="store_true", help="no colours, one after the other")
+            command.add_argument("--plain", action="store_true", help="no colours and no columns")
     told = "compare written files with their functions and run them in a fresh interpreter"
     command = commands.add_parser("check", help=f"{told}; exit 1 where one differs", description=f"{told}.  Exit "
                                   "status: 0 if all are the same, 1 if one differs, 2 if one could not be checked or "
@@ -118,7 +118,7 @@ def axes(text):
     try:
         found = tuple(None if part.strip() == "None" else int(part) for part in text.split(","))
     except ValueError:
-        raise KindError(f"{text} are no axes", None, "Write them so: 0,None.") from None
+        raise KindError(f"{text!r} does not name axes", None, "Write them so: 0,None.") from None
     return found[0] if len(found) == 1 and found[0] is not None else found
 
 

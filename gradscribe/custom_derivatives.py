@@ -26,7 +26,7 @@ def custom_vjp_primal_tree_values(tree: Any) -> Any:
     """
     def unpack(leaf):
         if type(leaf) is not CustomVJPPrimal:
-            raise KindError(f"{type(leaf).__name__} is no CustomVJPPrimal", None,
+            raise KindError(f"{type(leaf).__name__} is not a CustomVJPPrimal", None,
                             "Give it what the forward half of a rule with symbolic_zeros=True is given.")
         return leaf.value
     return tree_map(unpack, tree)

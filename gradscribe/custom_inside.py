@@ -73,7 +73,7 @@ class Inside:
         symbolic = bool(reader.static(given.pop("symbolic_zeros", Const(False)), "symbolic_zeros", node))
         given.pop("optimize_remat", None)
         if set(given) != set(names):
-            raise KindError(f"{name} of {label} is not given what it takes", reader.here(node),
+            raise KindError(f"{name} of {label} is called with wrong arguments", reader.here(node),
                             f"Write {label}.{name}({', '.join(names or ('rule', '...'))}).")
         rules = [given[n] for n in names] if names else list(args)
         self.rule = self.cls(self.called, (0, 1, *(n + 2 for n in self.nondiff)))
@@ -112,7 +112,7 @@ def inside(cls: type[Any], reader: Specialiser, args: Iterable, words: dict[str,
     """The value of cls(fun, nondiff_argnums, nondiff_argnames), called inside a function that is being transformed."""
     given = {**dict(zip(("fun", "nondiff_argnums", "nondiff_argnames"), args)), **words}
     if "fun" not in given or set(given) - {"fun", "nondiff_argnums", "nondiff_argnames"}:
-        raise KindError(f"{cls.__name__} is not given what it takes", reader.here(node),
+        raise KindError(f"{cls.__name__} is called with wrong arguments", reader.here(node),
                         f"Write gs.{cls.__name__}(fun, nondiff_argnums=(...)).")
     fun = given.pop("fun")
     numbers, names = (reader.static(given.get(word, Const(())), word, node)

@@ -73,12 +73,12 @@ def export(fun: Callable, *example_args: Any, path: str | Path, name: str | None
     target, header = base.with_name(base.name + ".so"), base.with_name(base.name + ".h")
     name = name or normal_form.label
     if not name.isidentifier():
-        raise ValueError(f"{name!r} is no name of a C function")
+        raise ValueError(f"{name!r} is not a valid name for a C function")
     try:
         declaration = build_library(text, normal_form.label, name, inputs, outputs, fixed, extra, target,
                                     compiler)
     except NotAlone as error:
-        raise RuleError(f"{normal_form.label} calls what is no part of a library without Python: {error}",
+        raise RuleError(f"{normal_form.label} calls a function that a library without Python cannot contain: {error}",
                         place_of(fun), "Write it with loops and products of matrices.") from None
     except subprocess.CalledProcessError as error:
         raise OSError(f"the C compiler failed: {error.stderr.strip()}") from error

@@ -28,7 +28,7 @@ def check() -> None:
         raise KindError(f"GPUs are asked for, and GRADSCRIBE_CUDA or device.use says {device.chosen()!r}, which is "
                         "none", None, "Leave that out.")
     if nccl.library() is None:
-        raise KindError("GPUs talk by NCCL, which CuPy does not find", None,
+        raise KindError("GPUs communicate by NCCL, which CuPy does not find", None,
                         'Install it: pip install "gradscribe[nccl]". ' + WAY_OUT)
 
 

@@ -82,7 +82,7 @@ def _class(name):
             continue
         if isinstance(found, type):
             return found
-    raise KindError(f"{name} is no class that can be imported", None, "Write package.module.Class(part=float64[n]).")
+    raise KindError(f"{name} is not a class that can be imported", None, "Write package.module.Class(part=float64[n]).")
 
 
 def example(text: str) -> tuple[tuple, dict[str, Any]]:
@@ -90,7 +90,7 @@ def example(text: str) -> tuple[tuple, dict[str, Any]]:
 
     Raises KindError for a text that does not describe kinds.
     """
-    unread = KindError(f"these are no kinds of arguments: {text}", None,
+    unread = KindError(f"these are not kinds of arguments: {text}", None,
                        'Write them so: "float64[n, 3], float64[3], float, [float64[k], int]".')
     try:
         call = ast.parse(f"f({text})", mode="eval").body
@@ -105,7 +105,7 @@ def example(text: str) -> tuple[tuple, dict[str, Any]]:
             return node.value
         if isinstance(node, ast.Name):
             return sizes.setdefault(node.id, SIZES[len(sizes) % len(SIZES)])
-        raise KindError(f"{ast.unparse(node)} is no length")
+        raise KindError(f"{ast.unparse(node)} is not a length")
 
     def one(node):
         if isinstance(node, ast.Subscript) and isinstance(node.value, ast.Name) and node.value.id in DTYPES:
@@ -127,7 +127,7 @@ def example(text: str) -> tuple[tuple, dict[str, Any]]:
         try:
             return ast.literal_eval(node)
         except ValueError:
-            raise KindError(f"{ast.unparse(node)} is no kind of an argument", None,
+            raise KindError(f"{ast.unparse(node)} is not a kind of argument", None,
                             f"Known are {', '.join([*PYTHON, *DTYPES])}, with lengths in brackets.") from None
     return tuple(map(one, call.args)), {str(k.arg): one(k.value) for k in call.keywords}
 

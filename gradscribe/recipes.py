@@ -62,7 +62,7 @@ def cooked(text: str, function: Callable) -> Any:
                 node.func.id in ("grad", "value_and_grad", "vmap", "jacfwd", "jacrev", "hessian", "vjp_of", "jvp_of"):
             return getattr(api, node.func.id)(one(node.args[0]), **{k.arg: ast.literal_eval(k.value)
                                                                     for k in node.keywords})
-        raise KindError(f"{ast.unparse(node)} is no transformation")
+        raise KindError(f"{ast.unparse(node)} is not a transformation")
     return one(ast.parse(text, mode="eval").body)
 
 

@@ -118,7 +118,7 @@ class Sharded:
             raise KindError(f"{what}: {error}", None, "Give a PartitionSpec, or a tree of them.") from None
         for leaf, spec in zip(tree_leaves(value), found):
             if not isinstance(spec, PartitionSpec):
-                raise KindError(f"{what} has {spec!r}, which is no PartitionSpec", None, 'Give gs.P("data", None).')
+                raise KindError(f"{what} has {spec!r}, which is not a PartitionSpec", None, 'Give gs.P("data", None).')
             unknown = [n for names in spec.cut() for n in names if n not in self.mesh.axis_names]
             if unknown:
                 raise KindError(f"{what}: the mesh has no axis {unknown[0]!r}", None,

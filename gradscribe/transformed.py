@@ -249,7 +249,7 @@ class Transformed(Named):
                 key = (*key[:-1], self._enough(args, kwargs))
             self._versions[key] = version
             return version
-        raise LanguageError("the values that must be known when transforming do not come to an end")
+        raise LanguageError("too many values must be known when transforming")
 
     def _described(self, args, kwargs, names):
         """The facts of arguments."""

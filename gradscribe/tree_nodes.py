@@ -186,7 +186,7 @@ def register_dataclass(nodetype: type, data_fields: Sequence[str] | None = None,
         if (data_fields is None) != (meta_fields is None):
             raise TypeError("give both data_fields and meta_fields, or neither")
         if not dataclasses.is_dataclass(nodetype):
-            raise TypeError(f"{nodetype.__name__} is no dataclass: give data_fields and meta_fields")
+            raise TypeError(f"{nodetype.__name__} is not a dataclass: give data_fields and meta_fields")
         fields = [field for field in dataclasses.fields(nodetype) if field.init]
         meta_fields = tuple(field.name for field in fields if field.metadata.get("static"))
         data_fields = tuple(field.name for field in fields if not field.metadata.get("static"))

@@ -329,7 +329,7 @@ def flatten_one_level_with_keys(tree: Any) -> tuple[Any, Any]:
 def _container(tree):
     taken = apart(tree)
     if taken is None:
-        raise ValueError(f"{type(tree).__name__} is no container")
+        raise ValueError(f"{type(tree).__name__} is not a container")
     return taken
 
 

@@ -78,7 +78,7 @@ def optimizer(opt_maker: Callable[..., tuple[Callable, Callable, Callable]]) -> 
                 raise TypeError("the gradients have another structure than the parameters have")
             new = _packed([update(i, g, kept) for g, kept in zip(leaves, _states(state))], treedef)
             if new.subtree_defs != state.subtree_defs:
-                raise TypeError("an update gives a state of another structure than it was given")
+                raise TypeError("an update changes the structure of its state")
             return OptimizerState(new.packed_state, state.tree_def, state.subtree_defs)
 
         def tree_params(state):

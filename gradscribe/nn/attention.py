@@ -115,7 +115,7 @@ def MultiHeadAttention(num_heads: int, out_dim: int | None = None, qkv_dim: int 
         inner = targets[-1] if qkv_dim is None else qkv_dim
         outer = targets[-1] if out_dim is None else out_dim
         if inner % num_heads != 0:
-            raise ValueError(f"{inner} features are no multiple of {num_heads} heads")
+            raise ValueError(f"{inner} features are not a multiple of {num_heads} heads")
         shapes = [(targets[-1], inner), (sources[-1], inner), (sources[-1], inner), (inner, outer)]
         keys = random.split(rng, 8)
         params = tuple((W_init(of_W, shape), b_init(of_b, shape[1:]))

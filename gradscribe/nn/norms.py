@@ -180,7 +180,7 @@ def GroupNorm(groups: int, epsilon: float = 1e-5, center: bool = True, scale: bo
     """
     def init_fun(rng, input_shape):
         if input_shape[-1] % groups != 0:
-            raise ValueError(f"{input_shape[-1]} channels are no multiple of {groups} groups")
+            raise ValueError(f"{input_shape[-1]} channels are not a multiple of {groups} groups")
         return input_shape, _initialised(rng, (input_shape[-1],), center, scale, beta_init, gamma_init)
 
     def apply_fun(params, inputs, **kwargs):
