@@ -4,7 +4,7 @@ import importlib as _importlib
 import os as _os
 import typing as _typing
 
-if not _os.path.isdir(_os.path.join(__path__[0], "runtime")):       # a clone that is not installed: beside this folder
+if not _os.path.isdir(_os.path.join(__path__[0], "runtime")):       # in a clone, it is beside this folder
     __path__.append(_os.path.dirname(__path__[0]))
 
 from gradscribe import custom_batching, custom_derivatives, rule, tree, tree_util
@@ -122,7 +122,7 @@ __all__ = [
 ]
 
 
-_LATER = (                              # parts that are read when they are first named
+_LATER = (                              # subpackages that are imported at first use
     "distributed", "example_libraries", "lax", "nn", "optim", "random", "testing",
 )
 
@@ -139,5 +139,5 @@ def __dir__():
 
 def load_ipython_extension(shell):
     """%load_ext gradscribe"""
-    from gradscribe import magic  # only notebooks wait for the import
+    from gradscribe import magic  # imported in notebooks only
     magic.load(shell)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The adjoints of a user's own CUDA kernels: `gs.grad` of what `@cuda.jit` made."""
+"""`gs.grad` of a user's own CUDA kernel, one that `@cuda.jit` made: a kernel that computes its adjoints."""
 import functools
 import hashlib
 import itertools
@@ -22,18 +22,19 @@ from gradscribe.transformed import Transformed
 
 
 class OfThread(Transformed):
-    """The pullback of what one thread does: a kernel is made of it, so what it returns may be what it was given."""
+    """The pullback of what one thread does.  A kernel is made of it, so its results may alias its arguments."""
     given_away = False
 
     def form(self, args):
-        """The finished form for such arguments, and the arrays that it reads from outside."""
+        """The finished normal form for such arguments, and the arrays that it reads from outside."""
         names = self.parameter_names(len(args))
         made, pipeline = self.normal_form(names, *self._described(args, {}, names), nested=False)
         return pipeline.nested(self.transform.in_given_arrays(made)), pipeline.reader.environment.captured
 
 
 class Adjoint:
-    """The adjoint of a kernel: launched like the kernel, with its arguments and then an adjoint for each of argnums.
+    """The adjoint of a kernel.  It is launched like the kernel, with its arguments and then an adjoint for each of
+    argnums.
 
     Attributes: `source`, the text of the last launch's kernel; `__wrapped__`, the user's kernel.
     """
@@ -58,9 +59,9 @@ class Adjoint:
     @property
     @public
     def source(self) -> str:
-        """The kernel's text; of a kernel that was not launched yet there is none."""
+        """The kernel's text; LanguageError before the first launch."""
         if self.last is None:
-            raise LanguageError(f"{self.__name__} was not launched yet: its text hangs on the arguments' dtypes",
+            raise LanguageError(f"{self.__name__} was not launched yet: its text depends on the arguments' dtypes",
                                 self.place, "Launch it, as adjoint[blocks, threads](...).")
         return Source(self.last.text)
 
@@ -69,24 +70,24 @@ class Adjoint:
 
     @public
     def __call__(self, *args):
-        raise KindError(f"{self.__name__} is a kernel: it has to be told how many blocks and threads there are",
+        raise KindError(f"{self.__name__} is a kernel: it needs the numbers of blocks and threads",
                         self.place, f"{self.__name__}[blocks, threads](...)")
 
     @public
     def __getitem__(self, config) -> Callable:
-        """What launches the kernel: config is as the user's kernel has it."""
+        """A function that launches the kernel; config: as for the user's kernel."""
         if not isinstance(config, tuple) or len(config) < 2:
-            raise KindError(f"{self.__name__}[...] takes the blocks and the threads of a block",
+            raise KindError(f"{self.__name__}[...] needs the number of blocks and the threads of a block",
                             self.place)
         return functools.partial(self.launch, config)
 
     @public
     def launch(self, config, *args):
-        """Raises KindError for arguments that do not fit, and where arrays share memory that may not."""
+        """Launch the kernel.  KindError for arguments that do not fit, LanguageError if a written array is aliased."""
         count = len(self.names)
         for name, a in zip(self.names, args):
             if not isinstance(a, (bool, int, float, np.generic)) and not getattr(a, "ndim", 0):
-                raise KindError(f"{name} is {spell(a)}, which no adjoint of a kernel takes",
+                raise KindError(f"{name} is {spell(a)}, which is not accepted by adjoints of kernels",
                                 place_of(self.function, name), "Give it numbers, and arrays with axes.")
         kinds = {n: (np.dtype(getattr(a, "dtype", type(a))), getattr(a, "ndim", 0))
                  for n, a in zip(self.names, args)}
@@ -117,7 +118,7 @@ class Adjoint:
         space[adjoint.label][blocks, threads, *more](*args, *buffers)
 
     def version(self, kinds, args):
-        """What serves arguments of these kinds."""
+        """The kernel for arguments of these kinds, and what a launch needs."""
         for name, (dtype, _) in kinds.items():
             if dtype.kind not in "fiub":
                 raise KindError(f"{name} is of {dtype}, and kernels of real numbers alone have an adjoint",
@@ -130,7 +131,7 @@ class Adjoint:
         if not any(n in floating for n in thread.written):
             raise KindError(f"{self.function.__name__} writes no array of floating-point numbers",
                             self.place)
-        length = itertools.count(1009)  # no two lengths are the same, whatever these arrays have
+        length = itertools.count(1009)  # no two lengths are equal, whatever those of the arguments
         given = [np.broadcast_to(np.zeros((), dtype), tuple(itertools.islice(length, rank)))[()]
                  for dtype, rank in kinds.values()]
         outs = [n for n in thread.written if n in floating]
@@ -153,7 +154,7 @@ class Adjoint:
             if getattr(d, "shape", None) != (shape or (1,)):
                 raise KindError(f"the adjoint of {name} is an array of shape {shape or (1,)}",
                                 place_of(self.function, name),
-                                "" if shape else "What hangs on a number is added to an array of one entry.")
+                                "" if shape else "The adjoint of a number is added to an array of one entry.")
             dtype = np.dtype(getattr(primal, "dtype", type(primal)))
             if d.dtype != dtype:
                 raise KindError(f"{name} is of {dtype}, and its adjoint of {d.dtype}", place_of(self.function, name))
@@ -174,7 +175,7 @@ class Adjoint:
             if wrong or self.backend in TWINS and used & {"thread", "block"} and {"width", "count"}.isdisjoint(
                     thread.axes.get(axis, ())) and blocks[k] * threads[k] > 1:
                 raise LanguageError(
-                    f"{self.function.__name__} does not tell threads apart that differ along {axis} of the grid: "
+                    f"{self.function.__name__} does not distinguish threads along {axis} of the grid: "
                     f"{blocks[k]} blocks of {threads[k]}", self.place,
                     "Launch one there, or let the kernel ask where a thread is.")
 
@@ -184,13 +185,13 @@ def spell(value):
 
 
 def of_host(array):
-    """An array of a back end's as NumPy's."""
+    """A back end's array as a NumPy array."""
     return array.get() if hasattr(array, "get") else array.copy_to_host() if hasattr(
         array, "copy_to_host") else np.asarray(array)
 
 
 def bound(text, backend):
-    """(the kernels of a module by their names, what makes arrays) of a back end."""
+    """(kernels of a module by name, function that allocates arrays) for a back end."""
     name = f"<gradscribe.kernel.{hashlib.sha256(text.encode()).hexdigest()[:16]}>"
     cache.show(name, text)
     space = {"__name__": name}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Kinds of arguments from annotations, for the source before any call."""
+"""Kinds of arguments from annotations, for `source` before any call."""
 import heapq
 import inspect
 import re
@@ -19,7 +19,7 @@ _DTYPES = {"Float": np.float64, "Float64": np.float64, "Float32": np.float32, "I
            "Bool": np.bool_}
 
 
-KINDS = {                           # what a parameter may be without an annotation, by how unlikely it is
+KINDS = {                           # what a parameter without an annotation may be; below, the cost of each guess
     "float": lambda name: Array(float),
     "vector": lambda name: _array(name, 1),
     "int": lambda name: Array(int, (), Length(Symbol(name))),
@@ -32,7 +32,7 @@ TRIED = 400
 
 
 def parameters_to_describe(transformed):
-    """The parameters of the user's function that a call must give."""
+    """The parameters of the user's function that have no default, or have an annotation."""
     base = transformed.base
     while hasattr(base, "base"):
         base = base.base
@@ -43,10 +43,10 @@ def parameters_to_describe(transformed):
 
 def simplest(transformed: "Transformed",
              attempt: Callable[[list[tuple[str, Array]]], Any]) -> tuple[list[tuple[str, Array]], Any]:
-    """(name, fact) for each parameter, and what `attempt` makes of them: from annotations, else the simplest that work.
+    """(name, fact) for each parameter, and the result of `attempt`: from annotations, else the simplest that work.
 
-    Kinds are tried in the order of how unlikely they are together: numbers, then vectors, integers, matrices; a name in
-    capitals is a matrix first.
+    Combinations of kinds are tried in the order of their cost, a best-first search: numbers, then vectors, integers,
+    matrices; matrices first for a name in capitals.
     """
     parameters = parameters_to_describe(transformed)
     given = [_fact(p.name, p.annotation) for p in parameters]
@@ -76,14 +76,14 @@ def simplest(transformed: "Transformed",
     if any(fact is None for fact in given) or first is None:
         names = [p.name for p, fact in zip(parameters, given) if fact is None]
         raise LanguageError(
-            f"the text of the function does not tell what {', '.join(names)} may be",
+            f"the text of the function does not show what {', '.join(names)} may be",
             place_of(transformed.base, names[0] if names else None),
             'Call it, use source_for(*args), or annotate: x: float, x: Float[np.ndarray, "n d"].') from first
     raise first
 
 
 def in_words(facts: Iterable[tuple[str, Array]]) -> str:
-    """What a text was written for, in words."""
+    """The kinds of parameters as text: x: float64[m, n]."""
     def one(fact):
         dtype = fact.dtype.__name__ if fact.weak else fact.dtype.name
         sizes = (str(d.offset) if d.symbol is None else "mnkl"[k % 4] for k, d in enumerate(fact.dims))
@@ -112,7 +112,7 @@ def _fact(name, annotation):
         return None
     if kind not in _DTYPES:
         return None
-    axes = [d for d in dims.split() if d != "..." and not d.startswith("*")]        # those may be no axes: the simplest
+    axes = [d for d in dims.split() if d != "..." and not d.startswith("*")]        # those may mean no axes
     symbols = [Length(None, int(d)) if d.isdigit() else Length(Symbol(f"{name}.shape[{k}]", True))
                for k, d in enumerate(axes)]
     return Array(np.dtype(_DTYPES[kind]), tuple(symbols))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a user types: each function picks a transformation."""
+"""The transformations that users call: each function chooses a transformation and wraps the user's function in it."""
 import ast
 import functools
 import types
@@ -21,14 +21,14 @@ from gradscribe.ast_transform.source.diagnose import KindError
 from gradscribe.ast_transform.transforms import Grad, Jvp, Value, Vjp
 from gradscribe.frames import public
 from gradscribe.kernels import adjoint_of_kernel
-from gradscribe.partial_eval import LinearMap, called
+from gradscribe.linear_map import LinearMap, called
 from gradscribe.runtime.derivatives import stop_gradient as _stop
 from gradscribe.transformed import Transformed
 from gradscribe.tree_util import tree_leaves, tree_map
 
 
 def _decorator(make: Callable[[Callable], Any], fun: Callable | None) -> Any:
-    """make(fun), or a decorator where the function is still to come."""
+    """make(fun); where fun is None, a decorator."""
     if fun is None:
         return make
     if not callable(fun):
@@ -55,12 +55,13 @@ def grad(fun: Callable | None = None, argnums: int | Sequence[int] | None = None
          holomorphic: bool = False, *, argnames: str | Sequence[str] | None = None) -> Callable:
     """The gradient of a function that returns a scalar.
 
-    argnums: which positional arguments, an int or a sequence (default 0; negative counts from the end).  argnames: by
-    name.  has_aux: the function returns (value, aux), the gradient (gradient, aux).  holomorphic: complex argument and
-    result.  The result has the structure, shapes and dtypes of the arguments.
+    argnums: the positional arguments to differentiate, an int or a sequence (default 0; a negative number counts from
+    the end).  argnames: the same by name.  has_aux: the function returns (value, aux), and the gradient returns
+    (gradient, aux).  holomorphic: argument and result are complex.  The gradient has the structure, shapes and dtypes
+    of the arguments.
 
-    Raises TransformError (with the place in the function) for what cannot be differentiated, KindError, a TypeError,
-    for a result that is not a real scalar or an argument that is not floating-point.
+    Raises TransformError, which shows the line, for what cannot be differentiated; KindError, a TypeError, for a
+    result that is not a real scalar or an argument that is not floating-point.
 
     Reverse mode: A. Griewank, A. Walther, Evaluating Derivatives, 2nd edition, SIAM 2008, chapter 3.
 
@@ -88,7 +89,7 @@ def value_and_grad(
 @public
 def value_and_grad(fun: Callable | None = None, argnums: int | Sequence[int] | None = None, has_aux: bool = False,
                    holomorphic: bool = False, *, argnames: str | Sequence[str] | None = None) -> Callable:
-    """The value and the gradient of a function that returns a scalar; arguments as for grad.
+    """The value and the gradient of a function that returns a scalar.  Arguments as for gs.grad.
 
     >>> import gradscribe as gs
     >>> gs.value_and_grad(lambda x: x ** 3)(2.0)
@@ -108,9 +109,10 @@ def _gradient(fun, argnums, argnames, value, has_aux, holomorphic):
 
 @public
 def jvp(fun: Callable, primals: Sequence[Any], tangents: Sequence[Any], has_aux: bool = False) -> tuple:
-    """The value of a function and its derivative in a direction: (fun(*primals), tangent of the result).
+    """The value of a function and its directional derivative: (fun(*primals), tangent of the result).
 
-    primals, tangents: sequences of equal structure.  With has_aux the function returns (value, aux) and so does this.
+    primals, tangents: sequences of equal structure.  has_aux: the function returns (value, aux), and this returns
+    (value, tangent, aux).
     Forward mode: Griewank and Walther, chapter 3.
 
     >>> import gradscribe as gs
@@ -140,9 +142,10 @@ def vjp(fun: Callable, *primals: Any, has_aux: Literal[True]) -> tuple[Any, Line
 def vjp(fun: Callable, *primals: Any, has_aux: bool = False) -> tuple:
     """The value of a function and its pullback: (fun(*primals), dy -> adjoints of the primals).
 
-    The pullback returns a tuple, one adjoint for each primal, None for one without (a whole number).  What the primals
-    settle is done once, now, with what fun reads from outside as it is now; the pullback's `source` shows this and what
-    each call does.  The value is that of the forward halves of custom derivatives.  has_aux: (value, pullback, aux).
+    The pullback returns a tuple with one adjoint for each primal, None for an integer.  What depends on the primals
+    alone is computed once, now, with the present values of the globals and closure variables that fun reads; the
+    pullback's `source` shows that part and the part that each call runs.  With custom derivatives, the value is that
+    of their forward functions.  has_aux: fun returns (value, aux), and this returns (value, pullback, aux).
 
     >>> import numpy as np, gradscribe as gs
     >>> y, pull = gs.vjp(lambda x: 3 * x, np.array([1.0, 2.0]))
@@ -169,11 +172,11 @@ def linearize(fun: Callable, *primals: Any, has_aux: Literal[True]) -> tuple[Any
 
 @public
 def linearize(fun: Callable, *primals: Any, has_aux: bool = False) -> tuple:
-    """The value of a function and its derivative as a linear function of tangents.
+    """The value of a function and its derivative, a linear function of tangents.
 
-    Calls run only the statements that read a tangent, and the loops that carry one: `source` shows them.  The rest is
-    done now, with what fun reads from outside as it is now.  With has_aux the function returns (value, aux) and this
-    (value, derivative, aux).
+    A call of the derivative runs only the statements that read a tangent and the loops that carry one; its `source`
+    shows them.  The rest is computed now, with the present values of the globals and closure variables that fun reads.
+    has_aux: fun returns (value, aux), and this returns (value, derivative, aux).
 
     >>> import gradscribe as gs
     >>> y, df = gs.linearize(lambda x: x ** 2, 3.0)
@@ -192,10 +195,10 @@ def linearize(fun: Callable, *primals: Any, has_aux: bool = False) -> tuple:
 def linear_transpose(fun: Callable, *primals: Any) -> Callable:
     """The transpose of a linear function: dy -> a tuple of the adjoints of its arguments.
 
-    primals: arguments of the right kind, or what has a shape and a dtype (ShapeDtypeStruct); values do not matter.
-    A pullback of a linear function is the same at all primals: it is compared at four, entry by entry.
+    primals: arguments of the right kind, or objects with a shape and a dtype (ShapeDtypeStruct); values do not matter.
+    The pullback of a linear function is the same at all primals; this is checked at four points, entry by entry.
 
-    Raises KindError if it is not the same; TransformError for what cannot be differentiated.
+    Raises KindError if the pullbacks differ; TransformError for what cannot be differentiated.
 
     >>> import numpy as np, gradscribe as gs
     >>> A = np.array([[1.0, 2.0], [3.0, 4.0]])
@@ -232,8 +235,8 @@ def fwd_and_bwd(fun: Callable, argnums: int | Sequence[int], has_aux: bool = Fal
                 jitted: bool = True) -> tuple[Callable, Callable]:
     """Two functions, (forward, backward): forward(*args) -> (value, pullback), backward(pullback, dy) -> adjoints.
 
-    argnums: the arguments that get adjoints, as for grad.  With has_aux fun returns (value, aux), and forward (value,
-    pullback, aux).  jitted is taken and has no effect: backward runs what does not depend on dy once in either case.
+    argnums: the arguments that get adjoints, as for gs.grad.  has_aux: fun returns (value, aux), and forward returns
+    (value, pullback, aux).  jitted is accepted for compatibility with JAX and has no effect.
 
     >>> import gradscribe as gs
     >>> forward, backward = gs.fwd_and_bwd(lambda x, n: x ** n, 0)
@@ -261,7 +264,7 @@ def fwd_and_bwd(fun: Callable, argnums: int | Sequence[int], has_aux: bool = Fal
 
 
 def _kept(make):
-    """Of the same function, the same transformed one; equal callables may be different functions."""
+    """A cached `make`: one transformed function for each function object; equal callables may be different ones."""
     known = functools.lru_cache(maxsize=1024)(lambda this, *args, **kwargs: make(this.function, *args, **kwargs))
 
     @functools.wraps(make)
@@ -271,7 +274,7 @@ def _kept(make):
 
 
 class _Same:
-    """A function as a key: equal to itself alone, and to the same method of the same object."""
+    """A function as a key, compared by identity; a method by its function and its object."""
 
     def __init__(self, function):
         self.function = function
@@ -286,13 +289,13 @@ class _Same:
 
 @_kept
 def jvp_of(fun: Callable) -> Transformed:
-    """The function (x, ..., x_dot, ...) -> (y, y_dot), with its source."""
+    """The function (x, ..., x_dot, ...) -> (y, y_dot), with its `source`: forward mode."""
     return Transformed(fun, Jvp())
 
 
 @_kept
 def vjp_of(fun: Callable, has_aux: bool = False) -> Transformed:
-    """The function (dy, x, ...) -> adjoints of x, ..., with its source."""
+    """The function (dy, x, ...) -> adjoints of x, ..., with its `source`: reverse mode."""
     return Transformed(fun, Vjp(has_aux))
 
 
@@ -315,20 +318,20 @@ def vmap(
     fun: Callable | None = None, in_axes: Any = 0, out_axes: Any = 0, axis_name: Any = None,
     axis_size: int | None = None, *, strategy: str = "auto",
 ) -> Callable:
-    """The function over a batch of examples, written as whole-batch NumPy where it can be.
+    """The function over a batch of examples, written as whole-batch NumPy where possible.
 
-    in_axes: which axis of each positional argument the examples lie along: an int, None for what is the same for all,
-    or a container of these with the structure of the argument; one for all arguments or a tuple of one for each.
-    Arguments given by keyword are mapped along axis 0.  out_axes: where the examples lie in the result.  axis_name: a
-    name for the examples, by which the functions of gs.lax (psum, pmean, axis_index, ...) look beyond one of them.
-    axis_size: the number of examples, needed only where nothing is mapped.
+    in_axes: the axis of each positional argument that is mapped: an int, None for an argument that all examples share,
+    or a container of these with the structure of the argument; one for all arguments, or a tuple with one for each.
+    Keyword arguments are mapped along axis 0.  out_axes: the position of the batch axis in the result.  axis_name: a
+    name for the batch axis, by which collectives (gs.lax.psum, pmean, axis_index, ...) refer to it.  axis_size: the
+    number of examples, needed only where no argument is mapped.
 
-    Control flow that differs between examples, and what has no whole-batch form, become a loop over the examples, each
-    of which runs its own branch and its own number of passes; the source says where and why.  strategy: "auto"; "loop"
-    calls the function for each example; "rewrite" refuses what needs a loop.  The arguments stay as they are,
-    even where the function writes into them.
+    Control flow that differs between examples, and operations without a whole-batch form, become a loop over the
+    examples, in which each runs its own branch and its own number of passes; comments in the source say where and why.
+    strategy: "auto"; "loop" calls the function for each example; "rewrite" raises an error where a loop is needed.
+    Arguments are not changed, even where the function writes into them.
 
-    Raises KindError, a TypeError, for axes that do not fit the arguments; TransformError for what is not understood.
+    Raises KindError, a TypeError, for axes that do not fit the arguments; TransformError for what cannot be mapped.
 
     >>> import numpy as np, gradscribe as gs
     >>> W, x = np.ones((2, 3)), np.arange(12.0).reshape(4, 3)
@@ -345,7 +348,7 @@ def vmap(
 
 @public
 def hvp(fun: Callable, primals: Sequence[Any], tangents: Sequence[Any]) -> Any:
-    """The Hessian of a scalar function of primals[0] times tangents[0]: forward over reverse, no matrix is made.
+    """The product of a scalar function's Hessian at primals with tangents: forward over reverse, without the matrix.
 
     B. Pearlmutter, Fast exact multiplication by the Hessian, Neural Computation 6 (1994) 147-160.
 
@@ -358,7 +361,7 @@ def hvp(fun: Callable, primals: Sequence[Any], tangents: Sequence[Any]) -> Any:
 
 @_kept
 def hvp_of(fun: Callable, count: int = 1) -> Transformed:
-    """The function (x, x_dot) -> Hessian times x_dot, with its source."""
+    """The function (x, x_dot) -> Hessian at x times x_dot, with its `source`."""
     return Transformed(Transformed(fun, Grad(0 if count == 1 else tuple(range(count)))), Jvp(tangent_only=True))
 
 
@@ -380,9 +383,9 @@ def jacfwd(
 def jacfwd(
     fun: Callable | None = None, argnums: int | Sequence[int] = 0, has_aux: bool = False, holomorphic: bool = False
 ) -> Callable:
-    """The Jacobian by forward mode, one direction for each entry of the argument.
+    """The Jacobian by forward mode, one tangent for each entry of the argument.
 
-    The result has the shape of the function's result followed by the argument's.
+    Its shape is that of the function's result followed by that of the argument.  Arguments as for gs.grad.
 
     >>> import numpy as np, gradscribe as gs
     >>> gs.jacfwd(lambda x: x ** 2)(np.array([1.0, 2.0]))
@@ -410,7 +413,9 @@ def jacrev(
 def jacrev(
     fun: Callable | None = None, argnums: int | Sequence[int] = 0, has_aux: bool = False, holomorphic: bool = False
 ) -> Callable:
-    """The Jacobian by reverse mode, one sweep for each entry of the result.
+    """The Jacobian by reverse mode, one cotangent for each entry of the result.
+
+    Its shape is that of the function's result followed by that of the argument.  Arguments as for gs.grad.
 
     >>> import numpy as np, gradscribe as gs
     >>> gs.jacrev(lambda x: x ** 2)(np.array([1.0, 2.0]))
@@ -438,9 +443,9 @@ def hessian(
 def hessian(
     fun: Callable | None = None, argnums: int | Sequence[int] = 0, has_aux: bool = False, holomorphic: bool = False
 ) -> Callable:
-    """The second derivatives of a scalar function: forward over reverse.
+    """The Hessian of a scalar function: forward mode over reverse mode.
 
-    With has_aux the function returns (value, aux) and this (second derivatives, aux).
+    Arguments as for gs.grad.  has_aux: the function returns (value, aux), and this returns (Hessian, aux).
 
     >>> import numpy as np, gradscribe as gs
     >>> gs.hessian(lambda x: np.sum(x ** 3))(np.array([1.0, 2.0]))
@@ -451,7 +456,7 @@ def hessian(
 
 
 def _numbers(argnums):
-    """argnums as an int or a tuple of ints; any integer type is taken, a truth value is not."""
+    """argnums as an int or a tuple of ints; any integer type is accepted, bool is not."""
     several = argnums if isinstance(argnums, (tuple, list)) else (argnums,)
     if not all(isinstance(k, (int, np.integer)) and not isinstance(k, bool) for k in several):
         raise KindError(f"argnums must be an integer or a sequence of integers, not {argnums!r}")
@@ -461,7 +466,7 @@ def _numbers(argnums):
 
 
 def stop_gradient(x: Any) -> Any:
-    """x itself; no derivative passes through it.  x is a number, an array or a container of them.
+    """x, treated as a constant by derivatives.  x is a number, an array or a container of these.
 
     >>> import gradscribe as gs
     >>> gs.grad(lambda x: x * gs.stop_gradient(x))(3.0)
@@ -470,7 +475,7 @@ def stop_gradient(x: Any) -> Any:
     return x
 
 
-# What these functions mean inside a function that is read.
+# What these functions mean inside a function that is being transformed.
 
 def _read_gradient(value):
     def read(reader, args, words, node):
@@ -492,7 +497,7 @@ def _read_vmap(reader, args, words, node):
 
 
 def _plain(reader: Reader, value: Any, what: str, node: ast.AST) -> Any:
-    """A container of literals, as Python has it."""
+    """A container of literals as a Python value."""
     value = settle(reader, value)
     if isinstance(value, Struct):
         items = [_plain(reader, v, what, node) for v in value.items]
@@ -568,7 +573,7 @@ def _read_linearize(reader, args, words, node):
 
 
 class _Pull(Vjp):
-    """dy -> adjoints, for primals given earlier."""
+    """dy -> adjoints, at given primals."""
 
     def __init__(self, primals, aux):
         super().__init__(aux)
@@ -579,6 +584,8 @@ class _Pull(Vjp):
 
 
 class _Push(Jvp):
+    """Tangents -> tangent of the result, at given primals."""
+
     def __init__(self, primals, aux):
         super().__init__(True, aux)
         self.primals = primals

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""gs.at(x)[i].set(v): writes that leave the array as it was, for programs that were written so."""
+"""gs.at(x)[i].set(v): updates that return a new array, for programs that were written with JAX's x.at."""
 from typing import Any
 
 import numpy as np
@@ -18,10 +18,10 @@ class _At:
 
 
 class _Place:
-    """An array and an index; each method gives a new array, or what stands there.
+    """An array and an index.  `get` returns the entries there; each other method returns a new array.
 
-    What indices_are_sorted promises is not needed here; mode and wrap_negative_indices are JAX's.  With unique_indices
-    the operations that depend on how often an entry is named (multiply, divide, min, max) have a derivative.
+    mode and wrap_negative_indices are JAX's; indices_are_sorted has no effect.  multiply, divide, min and max depend on
+    how often an index names an entry: at arrays of indices they have a derivative with unique_indices only.
     """
 
     def __init__(self, array, index):
@@ -29,7 +29,7 @@ class _Place:
 
     def get(self, *, indices_are_sorted=False, unique_indices=False, mode=None, fill_value=None,
             wrap_negative_indices=True):
-        """What stands there; with mode="fill" fill_value (NaN) where the index is out of bounds."""
+        """The entries at the index; with mode="fill", fill_value (NaN) where it is out of bounds."""
         if _as_numpy(mode, wrap_negative_indices):
             return self.array[self.index]
         array = np.asarray(self.array)
@@ -45,7 +45,7 @@ class _Place:
         return _cut(out, self.array, mode)
 
     def add(self, values, *, indices_are_sorted=False, unique_indices=False, mode=None, wrap_negative_indices=True):
-        """Adds; at an index that occurs twice, twice."""
+        """Add the values; twice at an index that occurs twice."""
         return self.changed(np.add, values, False, mode, wrap_negative_indices)
 
     def subtract(self, values, *, indices_are_sorted=False, unique_indices=False, mode=None,
@@ -63,7 +63,7 @@ class _Place:
         return self.changed(np.divide, values, unique_indices, mode, wrap_negative_indices)
 
     def changed(self, operation, values, unique, mode, wrap):
-        """What stands there with the values, by a ufunc; where a place may be named twice, one after another."""
+        """A ufunc of the entries and the values; applied one after another where an index may occur twice."""
         out, index = _copied(self.array, self.index, mode, wrap)
         if unique:
             out[index] = operation(out[index], values)
@@ -85,7 +85,7 @@ class _Place:
 
     def apply(self, function, *, indices_are_sorted=False, unique_indices=False, mode=None,
               wrap_negative_indices=True):
-        """function of what stands there; at an entry that is named twice, function of that again."""
+        """The function of the entries; applied twice at an index that occurs twice."""
         out, index = _copied(self.array, self.index, mode, wrap_negative_indices)
         if unique_indices or not _may_repeat(index):
             out[index] = function(out[index])
@@ -97,21 +97,21 @@ class _Place:
 
 
 def _may_repeat(index):
-    """Whether an index may name an entry twice: it has an array of places."""
+    """Whether an index may name an entry twice: one of its parts is an array of integers."""
     parts = index if isinstance(index, tuple) else (index,)
     return any([isinstance(part, (list, np.ndarray)) and np.ndim(part) > 0 and np.asarray(part).dtype != bool
                 for part in parts])
 
 
 def _as_numpy(mode, wrap):
-    """Whether an index is used as it is: by NumPy it must be in bounds."""
+    """Whether an index follows NumPy: it must be in bounds."""
     if mode is None and not wrap:
         raise ValueError("wrap_negative_indices=False needs a mode: 'drop', 'fill' or 'clip'")
     return mode is None or mode_of(mode) == "promise"
 
 
 def _copied(array, index, mode, wrap):
-    """A copy to write into, and the index there; it is longer where what is out of bounds is written, to be dropped."""
+    """A copy to write into, and the index into it; it has an additional entry for writes that are out of bounds."""
     if _as_numpy(mode, wrap):
         return np.array(array), index
     place, more = inside(np.shape(array), index, mode_of(mode), wrap)
@@ -119,7 +119,7 @@ def _copied(array, index, mode, wrap):
 
 
 def _cut(out, array, mode):
-    """What was written, in the shape of the array."""
+    """The copy without the additional entries, in the shape of the array."""
     if mode is None or mode_of(mode) != "fill":
         return out
     return out[tuple([slice(n) for n in np.shape(array)])]
@@ -128,15 +128,15 @@ def _cut(out, array, mode):
 def at(array: Any) -> _At:
     """at(x)[index].set(v), .add, .subtract, .multiply (mul), .divide, .power, .min, .max, .apply(f) and .get().
 
-    Each gives a new array and leaves x as it was; new programs write x[index] = v.  The dtype is the array's.  Indices
-    are NumPy's: one that is out of bounds raises an IndexError.  Each method takes JAX's mode: by "drop" (or "fill") a
-    write out of bounds is left out and .get() gives fill_value, by default NaN, the lowest signed or the highest
-    unsigned number; "clip" moves the index to the nearest end; "promise_in_bounds" is NumPy's indexing.  With
+    Each returns a new array of x's dtype and does not change x; new programs can write x[index] = v instead.  Indices
+    are NumPy's: one that is out of bounds raises an IndexError.  mode is JAX's: with "drop" or "fill" a write out of
+    bounds is ignored, and .get() returns fill_value there, by default NaN, the lowest signed or the highest unsigned
+    number; "clip" moves the index to the nearest end; "promise_in_bounds" is NumPy's indexing.  With
     wrap_negative_indices=False a negative index is out of bounds.  unique_indices=True promises that no entry is named
-    twice: only then are .multiply, .divide, .min and .max at an array of indices differentiated, as in JAX; .apply
-    calls f for each index in turn without it.
+    twice: only then are .multiply, .divide, .min and .max differentiable at an array of indices, as in JAX, and .apply
+    calls f once for all entries.
 
-    Raises ValueError for another mode, and for wrap_negative_indices=False without one.
+    Raises ValueError for an unknown mode, and for wrap_negative_indices=False without a mode.
 
     >>> import numpy as np, gradscribe as gs
     >>> gs.at(np.zeros(3))[[0, 0, 2]].add(1.0), gs.at(np.ones((2, 2)))[:, 1].set(5.0).tolist()

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What becomes of an index that is out of bounds, where a function is told so by JAX's modes."""
+"""Indices that are out of bounds, under JAX's modes: "fill", "drop", "clip" and "promise_in_bounds"."""
 from typing import Any
 
 import numpy as np
 
 
 def mode_of(mode: Any) -> str:
-    """A mode by its shortest name; None is the default of scatters, "fill".
+    """A mode as "fill", "clip" or "promise"; None is the default of scatters, "fill".
 
     Raises ValueError for a mode that JAX does not have.
 
@@ -23,7 +23,7 @@ def mode_of(mode: Any) -> str:
 
 
 def filling_of(dtype: np.dtype) -> Any:
-    """What JAX puts where an index is out of bounds: NaN, the lowest signed number, the highest unsigned one, True.
+    """JAX's fill value for an index out of bounds: NaN, the lowest signed or the highest unsigned number, True.
 
     >>> [filling_of(np.dtype(dtype)) for dtype in (float, np.int8, np.uint8)]
     [nan, -128, 255]
@@ -34,7 +34,7 @@ def filling_of(dtype: np.dtype) -> Any:
 
 
 def lowest_of(dtype: np.dtype) -> Any:
-    """The least number of a dtype.
+    """The lowest number of a dtype.
 
     >>> lowest_of(np.dtype(np.int8))
     -128
@@ -45,7 +45,7 @@ def lowest_of(dtype: np.dtype) -> Any:
 
 
 def highest_of(dtype: np.dtype) -> Any:
-    """The greatest number of a dtype.
+    """The highest number of a dtype.
 
     >>> highest_of(np.dtype(np.float64))
     inf
@@ -58,10 +58,10 @@ def highest_of(dtype: np.dtype) -> Any:
 
 
 def inside(shape: tuple[int, ...], index: Any, mode: str, wrap: bool = True) -> tuple[Any, list[tuple[int, int]]]:
-    """An index of which no number is out of bounds, and how much longer each axis must be for it.
+    """An index with no integer out of bounds, and the padding of each axis that it needs.
 
-    Mode "clip" moves numbers to the nearest end.  By "fill" they are the length of the axis, which gets one entry more:
-    what is read or written there is the caller's to choose or to drop.  Slices, masks and new axes stay as they are.
+    Mode "clip" moves integers to the nearest end.  With "fill" they become the length of the axis, which the caller
+    pads by one entry, to read fill values or to drop writes.  Slices, masks and new axes stay as they are.
 
     >>> inside((3, 2), (np.array([-1, 7]), slice(1)), "fill")
     ((array([2, 3]), slice(None, 1, None)), [(0, 1), (0, 0)])
@@ -91,7 +91,7 @@ def inside(shape: tuple[int, ...], index: Any, mode: str, wrap: bool = True) -> 
 
 
 def _axes(part):
-    """How many axes a part of an index stands for."""
+    """The number of axes that a part of an index takes."""
     if part is None or part is Ellipsis:
         return 0
     return np.ndim(part) if _is_mask(part) else 1

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Memory for time: what a function computes is computed again in the backward sweep instead of stored."""
+"""Rematerialisation: gs.checkpoint(f) computes f's intermediate values again in the backward sweep."""
 import functools
 from collections.abc import Callable, Sequence
 from typing import Any, cast
@@ -20,16 +20,16 @@ POLICIES = ("all", "loops")
 @public
 def checkpoint(fun: Callable | None = None, *, prevent_cse: bool = True, policy: str | None = "all",
                static_argnums: int | Sequence[int] = (), static_argnames: str | Sequence[str] = ()) -> Callable:
-    """The same function, whose intermediate values the backward sweep computes again instead of reading them.
+    """The same function, whose intermediate values the backward sweep computes again instead of storing them.
 
-    Its counted loops are stored in √n segments, its while loops in segments that grow by one pass each, so that 2
-    √n states (about 2 √(2 n) for while) are kept instead of n, for one more run of the loop.  Called in a loop,
-    only what it is given is stored for each pass (policy="all", or None); policy="loops" concerns its own loops
-    only.  Values and gradients are the same to the bit.  static_argnums and static_argnames must fit the function,
-    prevent_cse is taken: all three tell JAX what is read off the source here, where values that are known stay
-    known.  Loops that draw random numbers are stored as ever.
+    A for loop of n passes is stored in √n segments, a while loop in segments that grow by one pass each: 2 √n states
+    (about 2 √(2 n) for while) are kept instead of n, for one more run of the loop.  Where the function is called in
+    a loop, only its arguments are stored for each pass; policy="loops" does not do this, and applies to the loops
+    inside the function only.  policy: "all" (or None) or "loops".  Values and gradients are the same to the bit.
+    Loops that draw random numbers are stored as usual.  prevent_cse, static_argnums and static_argnames are accepted
+    for compatibility with JAX and have no effect; the latter must name arguments of the function.
 
-    Usable as a decorator, with or without arguments; jax.checkpoint is the model.
+    Usable as a decorator, with or without arguments, like jax.checkpoint.
 
     Raises KindError for an unknown policy and for static arguments that the function does not have; TransformError
     where the function is differentiated and cannot be.
@@ -60,7 +60,7 @@ def checkpoint(fun: Callable | None = None, *, prevent_cse: bool = True, policy:
 
 
 class Marked:
-    """Reads a function with its values marked as ones to compute again."""
+    """Reads a function with its values marked for rematerialisation."""
 
     def __init__(self, policy):
         self.policy = policy
@@ -76,7 +76,7 @@ class Marked:
 
 
 def _read(reader, args, words, node):
-    """gs.checkpoint(f) inside a function that is read."""
+    """gs.checkpoint(f) inside a function that is being transformed."""
     given = {**dict(zip(("fun",), args)), **words}
     policy = known_value(reader, given.pop("policy", Const("all")), "the policy of a checkpoint", node) or "all"
     given = {k: v for k, v in given.items() if k not in ("prevent_cse", "static_argnums", "static_argnames")}
@@ -90,7 +90,7 @@ cast(Any, checkpoint).normal_form_ = _read
 
 
 class Checkpointed(Named):
-    """A checkpointed function; called, it is the function itself."""
+    """A checkpointed function; a plain call runs the function unchanged."""
 
     def __init__(self, fun, policy):
         self.fun, self.policy = fun, policy

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Emitted text in colours, by Pygments where it is installed: as HTML, and printed to a terminal or a notebook.
+"""Syntax colours for emitted text: as HTML, and printed to a terminal or a notebook.  Plain without Pygments.
 
 >>> from gradscribe.colours import Source
 >>> text = Source("return 2 * x")
@@ -15,15 +15,15 @@ from collections.abc import Iterator
 from types import FrameType
 from typing import Any
 
-ESCAPES = {"k": "\x1b[35m", "n": "\x1b[36m", "s": "\x1b[32m", "c": "\x1b[90m"}     # of the terminal's own palette
+ESCAPES = {"k": "\x1b[35m", "n": "\x1b[36m", "s": "\x1b[32m", "c": "\x1b[90m"}     # colours of the terminal's palette
 PLAIN = "\x1b[0m"
 
 
 class Source(str):
-    """Emitted text: a str, which `print(text)` shows in colours where the output is a terminal or a notebook.
+    """Emitted text: a str that `print(text)` shows in colours in a terminal or a notebook.
 
-    Nothing else is coloured: not `print(text, file=...)`, which may be a file, nor `str(text)` or a format.  The
-    environment variable NO_COLOR leaves the colours out everywhere.
+    Only that call is coloured: not `print(text, file=...)`, `str(text)` or formatting.  The environment variable
+    NO_COLOR switches colours off.
     """
     __slots__ = ()
 
@@ -36,7 +36,7 @@ class Source(str):
 
 
 def in_colours(text: str) -> str:
-    """Text with a terminal's escapes for colours; as it is where Pygments is not installed."""
+    """Text with a terminal's escape sequences for colours; unchanged without Pygments."""
     return "\n".join("".join(f"{ESCAPES[mark]}{part}{PLAIN}" if mark else part for mark, part in line)
                      for line in marked(text.split("\n")))
 
@@ -48,7 +48,7 @@ def spans(lines: list[str]) -> list[str]:
 
 
 def marked(lines: list[str]) -> Iterator[list[tuple[str, str]]]:
-    """Each line as (class, text) of its parts: "k" of keywords, "n" of numbers, "s" of strings, "c" of comments, ""."""
+    """Each line as (class, text) pairs; classes: "k" keyword, "n" number, "s" string, "c" comment, "" anything else."""
     try:
         from pygments.lexers import PythonLexer
         from pygments.token import Comment, Keyword, Number, Operator, String
@@ -71,18 +71,18 @@ def marked(lines: list[str]) -> Iterator[list[tuple[str, str]]]:
 def _has_colours(stream) -> bool:
     if os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb":
         return False
-    if os.name == "nt" and "WT_SESSION" not in os.environ:          # a console that may not know escapes
+    if os.name == "nt" and "WT_SESSION" not in os.environ:          # a console that may not support escapes
         return False
     try:
         return stream.isatty() or type(stream).__module__ == "ipykernel.iostream"
-    except (AttributeError, ValueError):            # there is none, or it is closed
+    except (AttributeError, ValueError):            # no stream, or a closed one
         return False
 
 
 def _is_print(frame: FrameType) -> bool:
-    """Whether a frame is at `print(...)` without keywords, so that what is made into a str goes to sys.stdout.
+    """Whether a frame is executing `print(...)` without keywords, which writes to sys.stdout.
 
-    The instruction that runs is a plain call, and its text begins with the builtin's name.
+    The current instruction is then a plain call, and its source begins with the builtin's name.
     """
     steps: list[Any] = [step for step in dis.get_instructions(frame.f_code) if step.opname not in ("CACHE", "PRECALL")]
     at = next((k for k, step in enumerate(steps) if step.offset == frame.f_lasti), 0)

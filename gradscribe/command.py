@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The command line: `python -m gradscribe show | dump | check | doctor | bench`.
 
-A function is named package.module:function; transformations are applied in the order in which they are written, so that
-`--grad w --vmap None,0` is vmap(grad(f)).
+A function is named package.module:function.  Transformations apply in the order in which they are given:
+`--grad w --vmap None,0` means vmap(grad(f)).
 """
 import argparse
 import inspect
@@ -30,7 +30,7 @@ EXAMPLES = """examples:
 
 
 class Chain(argparse.Action):
-    """Transformations in the order in which they stand."""
+    """Collects the transformations in the order of the options."""
 
     def __call__(self, parser, namespace, values, option_string=None):
         chain = [*(getattr(namespace, "chain", None) or []), (option_string.lstrip("-").replace("-", "_"), values)]
@@ -41,15 +41,15 @@ def parser() -> argparse.ArgumentParser:
     top = argparse.ArgumentParser("gradscribe", description=__doc__.splitlines()[0], epilog=EXAMPLES,
                                   formatter_class=argparse.RawDescriptionHelpFormatter)
     commands = top.add_subparsers(dest="command", required=True)
-    for name, told in (("show", "print a function and what is made of it, side by side"),
-                       ("dump", "write what is made of a function to a file that runs without Gradscribe"),
-                       ("bench", "time a function and what is made of it, in NumPy and compiled")):
+    for name, told in (("show", "print a function and its transformation side by side"),
+                       ("dump", "write the transformation of a function to a file that runs without Gradscribe"),
+                       ("bench", "time a function and its transformation, in NumPy and compiled")):
         command = commands.add_parser(name, help=told, description=told)
         command.add_argument("function", help="package.module:function")
         for option in ("grad", "value-and-grad", "jacfwd", "jacrev", "hessian"):
             command.add_argument(f"--{option}", action=Chain, nargs="?", metavar="NAMES",
-                                 help="of these arguments, separated by commas; of the first")
-        command.add_argument("--vmap", action=Chain, nargs="?", metavar="AXES", help="mapped along, as 0,None")
+                                 help="in these arguments, separated by commas (default: the first)")
+        command.add_argument("--vmap", action=Chain, nargs="?", metavar="AXES", help="in_axes, as 0,None (default: 0)")
         for option in ("jvp", "vjp"):
             command.add_argument(f"--{option}", action=Chain, nargs=0, help=f"gs.{option}_of")
         command.add_argument("--args", metavar="KINDS", help='as "float64[n, 3], float64[3], float"; without them, '
@@ -57,7 +57,7 @@ def parser() -> argparse.ArgumentParser:
         if name == "dump":
             command.add_argument("-o", "--out", default="generated", help="file or folder (default: generated)")
         if name == "show":
-            command.add_argument("--plain", action="store_true", help="no colours, one after the other")
+            command.add_argument("--plain", action="store_true", help="no colours and no columns")
     told = "compare written files with their functions and run them in a fresh interpreter"
     command = commands.add_parser("check", help=f"{told}; exit 1 where one differs", description=f"{told}.  Exit "
                                   "status: 0 if all are the same, 1 if one differs, 2 if one could not be checked or "
@@ -70,7 +70,7 @@ def parser() -> argparse.ArgumentParser:
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Run a command; the number to exit with: 1 where files differ, 2 where one is unchecked or asked wrongly."""
+    """Run a command and return its exit code: 1 if files differ, 2 if one is unchecked or the command was wrong."""
     options = parser().parse_args(argv)
     if os.getcwd() not in sys.path:
         sys.path.insert(0, os.getcwd())
@@ -84,13 +84,13 @@ def main(argv: list[str] | None = None) -> int:
 # --- what is made -----------------------------------------------------------------------------------------------------
 
 def transformed(options):
-    """(the user's function, what the options make of it)"""
+    """(the user's function, the transformed one)"""
     function = recipes.found(options.function)
     return function, made(function, options)
 
 
 def made(function: Callable, options: argparse.Namespace) -> Any:
-    """What the options make of a function."""
+    """The function with the transformations of the options applied."""
     fn = getattr(function, "fun", function)
     for name, value in getattr(options, "chain", None) or [("grad", None)]:
         if name in ("jvp", "vjp"):
@@ -103,7 +103,7 @@ def made(function: Callable, options: argparse.Namespace) -> Any:
 
 
 def numbers(function, names):
-    """The places of arguments named x,y."""
+    """The positions of arguments, from their names as "x,y"."""
     known = list(inspect.signature(function).parameters)
     places = []
     for name in names.split(","):
@@ -114,16 +114,16 @@ def numbers(function, names):
 
 
 def axes(text):
-    """0,None as in_axes."""
+    """The in_axes that a text as "0,None" gives."""
     try:
         found = tuple(None if part.strip() == "None" else int(part) for part in text.split(","))
     except ValueError:
-        raise KindError(f"{text} are no axes", None, "Write them so: 0,None.") from None
+        raise KindError(f"{text!r} does not name axes", None, "Write them so: 0,None.") from None
     return found[0] if len(found) == 1 and found[0] is not None else found
 
 
 def version(fn: Transformed, options: argparse.Namespace) -> Version:
-    """The specialisation for the kinds that are given; without any, for those of annotations or the simplest."""
+    """The specialisation for the kinds of --args, or for those of annotations, or for the simplest."""
     args, words = example(fn.simplest_kinds() if options.args is None else options.args)
     return fn.version_for(args, words)
 
@@ -142,7 +142,7 @@ def show(options):
 
 
 def side_by_side(primal, text, title):
-    """Two texts in two columns, in colours."""
+    """Print two texts in two columns, in colours."""
     from rich.console import Console
     from rich.syntax import Syntax
     from rich.table import Table
@@ -163,7 +163,7 @@ def dump(options):
 
 
 def progress(paths):
-    """The files, with a bar in a terminal if tqdm is installed."""
+    """The files, with a progress bar in a terminal if tqdm is installed."""
     try:
         from tqdm import tqdm
     except ImportError:
@@ -191,7 +191,7 @@ def check(options):
 # --- times and versions -----------------------------------------------------------------------------------------------
 
 def bench(options):
-    """Medians of runs in turns; the compiled ones after their first call."""
+    """Print the median times of interleaved runs, and the time of each first call."""
     _, fn = transformed(options)
     if options.args is None:
         raise KindError("bench needs --args", None, 'As --args "float64[1000, 3], float64[3]".')
@@ -217,7 +217,7 @@ def bench(options):
 
 
 def undifferentiated(fn, args):
-    """The function without its derivatives, batches kept, and its arguments."""
+    """The function without its derivatives but with its vmaps, and its arguments."""
     batches = []
     while isinstance(fn, Transformed):
         if isinstance(fn.transform, Vmap):

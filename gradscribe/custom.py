@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Functions that bring their own derivative."""
+"""Custom derivatives: gs.custom_vjp, gs.custom_jvp and gs.custom_gradient."""
 import functools
 from collections.abc import Callable, Sequence
 
@@ -29,7 +29,7 @@ class _Custom(Named):
 
     def __getattr__(self, name):
         if name in ("defvjp", "defjvp", "defjvps", "def_vmap") and isinstance(vars(self).get("fun"), _Custom):
-            return getattr(self.fun, name)      # of a function that brings both, the one outside has all methods
+            return getattr(self.fun, name)      # with several custom rules, the outermost object has all methods
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}", name=name, obj=self)
 
     made_inside_ = classmethod(inside)
@@ -41,11 +41,11 @@ class _Custom(Named):
 
 
 class custom_vjp(_Custom):
-    """A function with its own reverse rule.
+    """A function with its own rule for reverse mode.
 
-    defvjp(fwd, bwd): fwd(*args) -> (value, residuals); bwd(*nondiff args, residuals, dy) -> tuple of adjoints, None for
-    zero.  The arguments numbered by nondiff_argnums or named by nondiff_argnames are not differentiated; they come
-    first, in the order of their numbers.
+    defvjp(fwd, bwd) sets the rule: fwd(*args) -> (value, residuals); bwd(*nondiff args, residuals, dy) -> tuple of
+    adjoints, None for zero.  The arguments in nondiff_argnums or nondiff_argnames are not differentiated, and bwd gets
+    them first, in the order of their positions.
 
     >>> import numpy as np, gradscribe as gs
     >>> @gs.custom_vjp
@@ -60,11 +60,11 @@ class custom_vjp(_Custom):
     symbolic_zeros = False
 
     def defvjp(self, fwd: Callable, bwd: Callable, symbolic_zeros: bool = False, optimize_remat: bool = False) -> None:
-        """Set the forward and the backward half.
+        """Set the forward and the backward function.
 
-        symbolic_zeros: fwd is given each array as a gs.custom_derivatives.CustomVJPPrimal, with its `value` and whether
-        it is `perturbed` (its adjoint is asked for); bwd a gs.custom_derivatives.SymbolicZero for what the derivative
-        does not depend on, and may return one.  optimize_remat is taken, and changes neither value nor derivative.
+        symbolic_zeros: fwd gets each array as a gs.custom_derivatives.CustomVJPPrimal, with its `value` and `perturbed`
+        (whether its adjoint is needed); bwd gets a gs.custom_derivatives.SymbolicZero for an adjoint that is zero, and
+        may return one.  optimize_remat is accepted for compatibility with JAX and has no effect.
         """
         self.fwd, self.bwd, self.symbolic_zeros = fwd, bwd, symbolic_zeros
 
@@ -74,10 +74,10 @@ class custom_vjp(_Custom):
 
 
 class custom_jvp(_Custom):
-    """A function with its own forward rule, which reverse mode transposes.
+    """A function with its own rule for forward mode, which reverse mode transposes.
 
-    defjvp(rule): rule(*nondiff args, primals, tangents) -> (value, tangent), linear in the tangents.  defjvps(*rules):
-    one rule(tangent, value, *primals) for each argument, or None.
+    defjvp(rule) sets it: rule(*nondiff args, primals, tangents) -> (value, tangent), linear in the tangents.
+    defjvps(*rules) sets one rule(tangent, value, *primals) for each argument, or None.
 
     >>> import numpy as np, gradscribe as gs
     >>> @gs.custom_jvp
@@ -96,14 +96,14 @@ class custom_jvp(_Custom):
     def defjvp(self, jvp: Callable, symbolic_zeros: bool = False) -> Callable:
         """Set the rule; usable as a decorator.
 
-        symbolic_zeros: the tangent of what is not differentiated is a gs.custom_derivatives.SymbolicZero, with a shape
-        and a dtype, and not a zero; the rule may return one.
+        symbolic_zeros: the tangent of an argument that is not differentiated is a gs.custom_derivatives.SymbolicZero,
+        with a shape and a dtype, instead of zeros; the rule may return one.
         """
         self.rule, self.symbolic_zeros = jvp, symbolic_zeros
         return jvp
 
     def defjvps(self, *rules: Callable | None) -> None:
-        """Set one rule for each argument."""
+        """Set one rule for each argument; None for an argument without influence."""
         fun = self.fun
 
         def rule(primals, tangents):
@@ -122,12 +122,12 @@ class custom_jvp(_Custom):
 
 @public
 def custom_gradient(fun: Callable) -> custom_vjp:
-    """A function that returns its value and its own pullback, as one with a reverse rule.
+    """A custom_vjp from one function that returns its value and its pullback.
 
-    fun(*args) -> (value, pullback); pullback(dy) -> the adjoints of the arguments, a tuple, or one where there is one
-    argument.  What the pullback reads of the function's variables is kept for it.
+    fun(*args) -> (value, pullback); pullback(dy) -> a tuple of the arguments' adjoints, or the adjoint itself for one
+    argument.  The variables of fun that the pullback reads are its residuals.
 
-    Raises KindError if fun is no function; TransformError where it is differentiated and cannot be.
+    Raises KindError if fun is not callable; TransformError, under differentiation, for what cannot be differentiated.
 
     >>> import gradscribe as gs
     >>> @gs.custom_gradient

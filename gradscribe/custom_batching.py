@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Functions that bring their own form for a batch; jax.custom_batching's names."""
+"""Functions with their own rule for batches, under the names of jax.custom_batching."""
 from collections.abc import Callable
 from typing import Any
 
@@ -11,16 +11,16 @@ __all__ = ["custom_vmap", "sequential_vmap"]
 
 
 class custom_vmap(_Custom):
-    """A function with its own form for a batch, which gs.vmap uses.
+    """A function with its own rule for batches, which gs.vmap uses.
 
-    def_vmap(rule): rule(axis_size, in_batched, *args) -> (values, out_batched).  in_batched is a list of one True or
-    False for each argument, in the structure of the argument where it is a container; what is batched has the examples
-    along axis 0.  out_batched says the same of the values, in their structure.  The rule is taken at its word.
+    def_vmap(rule) sets the rule: rule(axis_size, in_batched, *args) -> (values, out_batched).  in_batched is a list
+    with True or False for each argument, or a container of these with the structure of the argument; what is batched
+    has the examples along axis 0.  out_batched says the same of the values.  The rule's result is not checked against
+    the function.
 
-    Forward mode differentiates the rule; reverse mode refuses, unless the function is wrapped in gs.custom_vjp.
+    Forward mode differentiates the rule; reverse mode raises an error unless the function is wrapped in gs.custom_vjp.
 
-    Raises KindError, a TypeError, where a batch is asked for and the rule does not fit; TransformError for a rule that
-    cannot be read.
+    Raises KindError, a TypeError, under gs.vmap if the rule does not fit; TransformError if the rule cannot be read.
 
     >>> import numpy as np, gradscribe as gs
     >>> @gs.custom_batching.custom_vmap
@@ -49,7 +49,7 @@ class custom_vmap(_Custom):
 
 
 class sequential_vmap(_Custom):
-    """A function that gs.vmap calls for one example after another, in a loop.
+    """A function that gs.vmap calls in a loop, one example at a time.
 
     >>> import numpy as np, gradscribe as gs
     >>> @gs.custom_batching.sequential_vmap

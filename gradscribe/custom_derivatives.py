@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Functions that bring their own derivative, and what their rules are given; jax.custom_derivatives' names."""
+"""Custom derivatives and the arguments of their rules, under the names of jax.custom_derivatives."""
 from typing import Any
 
 import numpy as np
@@ -17,16 +17,16 @@ __all__ = ["CustomVJPPrimal", "SymbolicZero", "closure_convert", "custom_gradien
 
 @public
 def custom_vjp_primal_tree_values(tree: Any) -> Any:
-    """The values of an argument that the forward half of a rule with symbolic zeros is given.
+    """A tree of CustomVJPPrimal, as the forward function of a rule with symbolic_zeros gets it, as a tree of values.
 
-    KindError, a TypeError, for what is no CustomVJPPrimal.
+    Raises KindError, a TypeError, for a leaf that is not a CustomVJPPrimal.
 
     >>> custom_vjp_primal_tree_values({"a": CustomVJPPrimal(1.0, True)})
     {'a': 1.0}
     """
     def unpack(leaf):
         if type(leaf) is not CustomVJPPrimal:
-            raise KindError(f"{type(leaf).__name__} is no CustomVJPPrimal", None,
+            raise KindError(f"{type(leaf).__name__} is not a CustomVJPPrimal", None,
                             "Give it what the forward half of a rule with symbolic_zeros=True is given.")
         return leaf.value
     return tree_map(unpack, tree)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""gs.custom_vjp and gs.custom_jvp inside a function that is read: the function and its rules see its variables.
+"""gs.custom_vjp and gs.custom_jvp inside a function that is being transformed, as closures over its variables.
 
-They become the first two arguments of a call, which nothing is differentiated in; the rules that the compiler is given
-call what they find there.
+The inner function and its rules become the first two arguments of a call, which are not differentiated; the rules
+below, which the compiler gets, call them.
 
 >>> import numpy as np, gradscribe as gs
 >>> def f(x, limit):
@@ -54,7 +54,7 @@ RULES = {"defvjp": ("fwd", "bwd"), "defjvp": ("jvp",)}
 
 
 class Inside:
-    """What is known of an object of gs.custom_vjp or gs.custom_jvp that the function makes, its functions apart."""
+    """A gs.custom_vjp or gs.custom_jvp object that the function makes; its inner functions are kept elsewhere."""
 
     def __init__(self, cls, label, nondiff):
         self.cls, self.nondiff, self.rule = cls, nondiff, None
@@ -70,7 +70,7 @@ class Inside:
         )
 
     def method(self, reader, value, name, args, words, node):
-        """Sets the rules, which `value` then holds besides the function."""
+        """Set the rules, which `value` then holds beside the function."""
         label, names = self.called.__name__, RULES.get(name, ())
         if self.rule is not None:
             raise KindError(f"{label} is given a rule twice", here(reader, node), "Give it one rule.")
@@ -78,7 +78,7 @@ class Inside:
         symbolic = bool(known_value(reader, given.pop("symbolic_zeros", Const(False)), "symbolic_zeros", node))
         given.pop("optimize_remat", None)
         if set(given) != set(names):
-            raise KindError(f"{name} of {label} is not given what it takes", here(reader, node),
+            raise KindError(f"{name} of {label} is called with wrong arguments", here(reader, node),
                             f"Write {label}.{name}({', '.join(names or ('rule', '...'))}).")
         rules = [given[n] for n in names] if names else list(args)
         self.rule = self.cls(self.called, (0, 1, *(n + 2 for n in self.nondiff)))
@@ -91,14 +91,14 @@ class Inside:
 
 
 def _places(fun):
-    """The names of the positional parameters of a function that the one that is read defines."""
+    """The names of the positional parameters of an inner function."""
     if not isinstance(fun, FunctionValue):
         return []
     return [a.id for a in [*fun.node.args.posonlyargs, *fun.node.args.args]]
 
 
 def _placed(fun, args, words, reader):
-    """Arguments that are given by name, in their places."""
+    """Keyword arguments as positional ones."""
     if not words:
         return args
     names = _places(fun)
@@ -114,10 +114,10 @@ def _placed(fun, args, words, reader):
 
 
 def inside(cls: type[Any], reader: Reader, args: Iterable, words: dict[str, Any], node: ast.AST) -> Derived:
-    """cls(fun, nondiff_argnums, nondiff_argnames) as the function that is read calls it."""
+    """The value of cls(fun, nondiff_argnums, nondiff_argnames), called inside a function that is being transformed."""
     given = {**dict(zip(("fun", "nondiff_argnums", "nondiff_argnames"), args)), **words}
     if "fun" not in given or set(given) - {"fun", "nondiff_argnums", "nondiff_argnames"}:
-        raise KindError(f"{cls.__name__} is not given what it takes", here(reader, node),
+        raise KindError(f"{cls.__name__} is called with wrong arguments", here(reader, node),
                         f"Write gs.{cls.__name__}(fun, nondiff_argnums=(...)).")
     fun = given.pop("fun")
     numbers, names = (known_value(reader, given.get(word, Const(())), word, node)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The decorator that gives a function its transformations as attributes."""
+"""gs.function: a decorator that adds the transformations of a function as attributes."""
 import functools
 
 from gradscribe.api import grad, jvp_of, value_and_grad, vjp_of
@@ -9,7 +9,7 @@ from gradscribe.named import Named
 
 
 class function(Named):
-    """A function that stays callable and gains .grad, .value_and_grad, .jvp, .vjp and .jit.
+    """The function with the attributes .grad, .value_and_grad, .jvp, .vjp and .jit.
 
     >>> import gradscribe as gs
     >>> @gs.function

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A transformed function as HTML: the user's text and the emitted one side by side, their lines tied together."""
+"""A transformed function as HTML: the user's source and the emitted one side by side, with linked lines."""
 import html
 import itertools
 from typing import Any
@@ -15,7 +15,7 @@ DARK = ("color-scheme:dark;--ink:#e6edf3;--paper:#0d1117;--faint:#9198a1;--lit:#
         "--keyword:#d2a8ff;--number:#79c0ff;--string:#7ee787")
 LIGHT = ("color-scheme:light;--ink:#24292f;--paper:#fff;--faint:#57606a;--lit:#fff3bf;--edge:#e67700;--line:#d0d7de;"
          "--keyword:#8250df;--number:#0550ae;--string:#0a6640")
-# A page that says which theme it has: JupyterLab, VS Code, Sphinx; one that does not is as the reader's system is.
+# Pages that declare a theme: JupyterLab, VS Code, Sphinx.  Elsewhere the theme of the reader's system applies.
 SAYS_LIGHT = 'body[data-jp-theme-light="true"],.vscode-light,.vscode-high-contrast-light,body[data-theme="light"]'
 SAYS_DARK = ('body[data-jp-theme-light="false"],.vscode-dark,.vscode-high-contrast:not(.vscode-high-contrast-light),'
              'body[data-theme="dark"]')
@@ -80,12 +80,12 @@ if(String(getSelection()))return;held=c===held||!ties(c).length?null:c;light(c);
 
 @public
 def side_by_side(fn: Any, *args: Any, theme: str = "auto", **kwargs: Any) -> str:
-    """The HTML of a transformed function: the user's functions left, the emitted text right.
+    """The HTML of a transformed function: the user's functions on the left, the emitted text on the right.
 
-    Hovering a line lights up the lines that it came from or went to, and tells the rules and identities that made it; a
-    click holds them, and goes to the first that is out of sight.  The mark before a line folds what is indented under
-    it.  theme: "auto" (as the page or the notebook is), "light" or "dark".  Nothing is loaded from elsewhere; without
-    scripts and styles, as on GitHub, the two texts remain.  Arguments as for `source_map`.
+    Hovering over a line highlights the lines that it came from or became, and shows the rules and identities that made
+    it.  A click keeps the highlight and scrolls to the first line out of sight.  The mark before a line folds its
+    block.  theme: "auto" (that of the page or notebook), "light" or "dark".  The HTML loads nothing; without scripts
+    and styles, as on GitHub, the two texts remain.  Other arguments as for `source_map`.
     """
     version = version_of(fn, args, kwargs)
     found, name = source_map(fn, *args, **kwargs), f"gs-{next(_numbers)}"
@@ -105,9 +105,7 @@ def side_by_side(fn: Any, *args: Any, theme: str = "auto", **kwargs: Any) -> str
 
 
 def rows(text, ties, start=1, reasons=lambda line: []):
-    """Lines as HTML, each with its number, the numbers that tie it to others, a mark where it can be folded, and what
-    made it as its tooltip.
-    """
+    """Lines as HTML, each with its number, its links to other lines, a mark to fold it, and its reasons as tooltip."""
     out = []
     for k, (shown, numbers) in enumerate(zip(spans(text), ties)):
         tie = f' data-from="{" ".join(map(str, sorted(numbers)))}"' if numbers else ""

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""gs.distributed: the processes of a run under MPI, joined.
+"""gs.distributed: joins the processes of an MPI run.
 
     mpiexec -n 4 python -m gradscribe.run train.py
 
-joins them before the script begins; a script that mpiexec starts itself calls gs.distributed.initialize().
+joins them before the script begins; a script that mpiexec starts directly calls gs.distributed.initialize().
 """
 import atexit
 import os
@@ -27,14 +27,13 @@ def initialize(
 ) -> None:
     """Join the processes that mpiexec has started; each becomes one device of gs.pmap.
 
-    The arguments before deadline are JAX's, for programs that were written for it.  MPI knows where the processes are,
-    so that the addresses, the devices, the method and the timeout do nothing; num_processes and process_id must be what
-    MPI says.
-    deadline: seconds that one process waits for the others before it ends the run with a message; None for
-    GRADSCRIBE_DEADLINE, 300 where that is not set; 0 is for ever.  A second call changes the deadline.
+    deadline: seconds that a process waits for the others before it ends the run with a message; 0 for no limit.  The
+    default is GRADSCRIBE_DEADLINE, or 300.  A second call changes the deadline.
+    The other arguments are accepted for compatibility with JAX.  MPI locates the processes, so most have no effect;
+    num_processes and process_id must match MPI's.
 
-    Raises ValueError where num_processes or process_id is not what MPI says, TypeError where coordinator_address is no
-    text, ImportError where mpi4py is missing: pip install "gradscribe[mpi]".
+    Raises ValueError if num_processes or process_id does not match MPI's, TypeError if coordinator_address is not a
+    string, ImportError if mpi4py is missing: pip install "gradscribe[mpi]".
 
     >>> import gradscribe as gs                      # doctest: +SKIP
     >>> gs.distributed.initialize(deadline=60)       # doctest: +SKIP
@@ -66,7 +65,7 @@ def is_initialized() -> bool:
 
 
 def shutdown() -> None:
-    """Leave the run, when all have come to the end; a process that has lost another ends at once."""
+    """Leave the run once all processes have finished; a process that has lost another ends at once."""
     world = RUN.pop("world", None)
     if world is None:
         return
@@ -80,14 +79,14 @@ def shutdown() -> None:
 
 
 def tell(error: BaseException) -> None:
-    """Tell the others what has ended this process."""
+    """Tell the other processes which error ended this one."""
     world = RUN.get("world")
     if world is not None:
         world.tell(f"{type(error).__name__}: {error}")
 
 
 def leave(code: int) -> None:
-    """End this process without waiting for processes that are gone."""
+    """End this process without waiting for the others."""
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(code)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is installed, what it can do, and what to install for the rest."""
+"""`gradscribe doctor`: which packages and devices are there, and what to install for the rest."""
 import importlib
 import importlib.metadata
 import platform
@@ -18,7 +18,7 @@ OF_CUDA = {"numba-cuda": ("numba-cuda", "numba-cuda-mlir"), "cupy": ("cupy-cuda1
 
 
 def report() -> str:
-    """Lines of `name: what was found`, the missing with the command that installs it."""
+    """One line for each package or facility; for a missing one, the command that installs it."""
     lines = [f"python      {platform.python_version()} ({sys.executable})", f"gradscribe  {version('gradscribe')}"]
     lines += [f"{name:11} {version(name)}" for name in NEEDED]
     lines += ["", f"BLAS        {blas()}", f"threads     {threads()}", f"CUDA        {cuda()}", f"MPI         {mpi()}",
@@ -43,7 +43,7 @@ def blas():
 
 
 def threads():
-    """The layers that Numba can spread loops with."""
+    """The number of Numba's threads, and its threading layers that are installed."""
     import numba
     found = []
     for layer, module in (("tbb", "numba.np.ufunc.tbbpool"), ("omp", "numba.np.ufunc.omppool"),
@@ -57,13 +57,13 @@ def threads():
 
 
 def cuda():
-    """The devices, what is missing for them, and what `target="cuda"` is bound to."""
+    """The devices, the packages that they miss, and the back end that `target="cuda"` uses."""
     found = "no device"
     try:
         from numba import cuda as numba_cuda
         if numba_cuda.is_available():
             found = ", ".join(str(d.name.decode() if isinstance(d.name, bytes) else d.name) for d in numba_cuda.gpus)
-    except Exception as error:          # whatever a broken driver raises, the rest is still of use
+    except Exception as error:          # a broken driver may raise anything; the rest of the report is still useful
         found = f"not usable: {type(error).__name__}: {error}"
     missing = [name for name, names in OF_CUDA.items() if all(version(n) == "missing" for n in names)]
     needed = f"; missing: {', '.join(missing)}: pip install 'gradscribe[cuda]'" if missing else ""

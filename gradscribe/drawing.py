@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A small function as a picture: each operation with its value and with how much the result moves when it does."""
+"""gs.draw: the computation graph of a small function as a picture, each operation with its value and its adjoint."""
 import html
 from collections.abc import Callable
 from pathlib import Path
@@ -19,14 +19,14 @@ from gradscribe.ast_transform.transforms import parameter_names
 from gradscribe.frames import public
 from gradscribe.making import alone
 
-MOST, ENTRIES = 60, 8               # operations of a picture, entries of an array
-STEP = 1e-5                         # of the differences that give the adjoints, which are shown to four digits
+MOST, ENTRIES = 60, 8               # limits: operations of a picture, entries of an array
+STEP = 1e-5                         # of the finite differences for the adjoints, which are shown to four digits
 WIDE, HIGH, ACROSS, DOWN = 132, 50, 44, 22
 CONTAINERS = {"tuple": tuple, "list": list}
 
 
 class Node:
-    """One operation of a run, an argument, or a constant (which has no place in the picture)."""
+    """One operation of a run, an argument, or a constant (which is not drawn)."""
 
     def __init__(self, value, label="", inputs=(), number=None, given=False):
         """given: an argument, or an entry of one that is a container."""
@@ -35,7 +35,7 @@ class Node:
 
 
 class Run:
-    """One run of a normal form.  nudge: (number of a node, what is added to its value)."""
+    """One run of a normal form.  nudge: (number of a node, a perturbation of its value)."""
 
     def __init__(self, form, args, nudge=(None, 0.0)):
         self.nodes, self.env, self.nudge = [], {}, nudge
@@ -138,12 +138,12 @@ class Run:
 
 
 def own(node):
-    """The nodes of the picture that a value comes from."""
+    """The drawn nodes that a value comes from."""
     return [node] if node.number is not None else node.inputs
 
 
 class Drawing:
-    """An SVG picture; shown in notebooks, written by `save`.  nodes: its operations, with value and adjoint."""
+    """An SVG picture that notebooks show and `save` writes.  nodes: its operations, with value and adjoint."""
 
     def __init__(self, nodes):
         self.nodes = nodes
@@ -164,11 +164,11 @@ def read_whole(f, names, facts):
 
 @public
 def draw(f: Callable, *args: Any) -> Drawing:
-    """The operations of one run of a scalar function: under each its value and, in red, its adjoint.
+    """The computation graph of one run of a scalar function: each operation with its value and, in red, its adjoint.
 
-    Loops are drawn pass by pass, calls are drawn into.  What no real argument flows into, or what does not flow into
-    the result, is left out.  Adjoints are found by moving each value a little, independently of `gs.grad`, and shown to
-    four digits.  At most 60 operations, arrays of at most 8 entries; KindError for more.
+    Loops are drawn pass by pass, and calls are inlined.  Operations that do not depend on a real argument, or on which
+    the result does not depend, are left out.  Adjoints are central differences, independent of `gs.grad`, shown to four
+    digits.  At most 60 operations and arrays of at most 8 entries; KindError for more.
 
     >>> import numpy as np, gradscribe as gs
     >>> picture = gs.draw(lambda x, y: np.sin(x * y) + x, 0.5, 2.0)
@@ -201,7 +201,7 @@ def is_real(value):
 
 
 def between(run):
-    """The nodes from real arguments to the result, in order."""
+    """The nodes on a path from a real argument to the result, in order."""
     first = {n.number for n in run.nodes if n.given and is_real(n.value)}
     for n in run.nodes:
         if is_real(n.value) and any(i.number in first for i in n.inputs):
@@ -216,7 +216,7 @@ def between(run):
 
 
 def adjoint(form, args, node):
-    """The derivative of the result with respect to a node's value, by differences."""
+    """The derivative of the result with respect to a node's value, by central differences."""
     value = np.asarray(node.value, float)
     out = np.zeros(value.shape)
     for place in np.ndindex(value.shape):
@@ -232,7 +232,7 @@ def adjoint(form, args, node):
 # --- the picture ------------------------------------------------------------------------------------------------------
 
 def svg(nodes):
-    """Columns by the length of the longest way to a node."""
+    """The picture: a node's column is the length of the longest path to it."""
     depth = {}
     for n in nodes:
         depth[n.number] = 1 + max((depth[i.number] for i in n.inputs if i.number in depth), default=-1)

@@ -1,20 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Editing a gradient at a place of the user's code."""
+"""gs.insert_grad_of: change a gradient at a point in the user's code."""
 import sys
 from typing import Any
 
 
 class insert_grad_of:
-    """`with gs.insert_grad_of(x) as dx:` runs its body in the backward sweep, where the adjoint of x is complete.
+    """`with gs.insert_grad_of(x) as dx:` runs its body in the backward sweep, once the adjoint of x is complete.
 
-    The body sees the adjoint as `dx` and the variables of the function; what it leaves in `dx` goes on backward: clip
-    it, scale it, print it, assert something of it.  x is a name that holds a number or an array.  A call of the
-    function itself, and forward mode, pass the body by.
+    The body sees the adjoint as `dx`, and the variables of the function.  The value of `dx` at its end is propagated
+    backward: clip it, scale it, print it, or assert something about it.  x is a variable that holds a number or an
+    array.  A plain call of the function and forward mode skip the body.
 
     The idea is Tangent's (B. van Merriënboer, D. Moldovan, A. Wiltschko, Tangent: automatic differentiation using
     source code transformation in Python, NeurIPS 2018).
 
-    Raises TransformError, where the function is differentiated, for what is no name of a number or an array.
+    Raises TransformError, under differentiation, if x is not a variable that holds a number or an array.
 
     >>> import numpy as np, gradscribe as gs
     >>> def f(x):
@@ -30,7 +30,7 @@ class insert_grad_of:
         self.x = x
 
     def __enter__(self):
-        """In a plain call the body is passed by: its first line is left by an exception that __exit__ takes."""
+        """Skip the body in a plain call: a trace function raises at its first line, and __exit__ catches that."""
         frame = sys._getframe(1)
         self.frame, self.traced, self.inner = frame, sys.gettrace(), frame.f_trace
         sys.settrace(lambda *_: None)

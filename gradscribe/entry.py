@@ -1,24 +1,24 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The short way into a compiled function: arguments like those of an earlier call go straight to its version.
+"""The fast path into a compiled function: arguments like those of an earlier call go straight to its version.
 
-The general way makes a key of the arguments and looks a version up, a microsecond or two.  Here the kinds, dtypes and
-shapes of one call are written out as one condition of Python; arguments that do not meet it take the general way.
+The general path makes a key of the arguments and looks a version up, which takes a microsecond or two.  Here the
+types, dtypes and shapes of one call become one Python condition; other arguments take the general path.
 """
 from collections.abc import Callable, Container, Iterable
 from typing import Any
 
 import numpy as np
 
-OTHER = object()                    # what an entry gives for arguments of another kind
+OTHER = object()                    # an entry's result for arguments of another kind
 PLAIN = (float, int, complex, bool)
 
 
 def entry_for(args: tuple, kwargs: dict[str, Any], call: Callable, guards: Iterable[Callable[[], bool]],
               static: Container[int | str]) -> Callable[[tuple, dict], Any] | None:
-    """A function of (args, kwargs) that calls `call` with them, or gives OTHER; None where there is no short way.
+    """A function of (args, kwargs) that calls `call` with them, or returns OTHER; None if there is no fast path.
 
-    guards: what else must hold, functions without arguments; static: the arguments that are given by their value; zeros
-    of either sign are equal, so that they take the general way.
+    guards: further conditions, functions without arguments; static: the arguments that are compared by value.  Zeros
+    compare equal whatever their sign, so they take the general path.
     """
     space: dict[str, Any]
     tests: list[str]
@@ -46,7 +46,7 @@ def entry_for(args: tuple, kwargs: dict[str, Any], call: Callable, guards: Itera
 
 
 def _conditions(path, value, known, tests, space):
-    """Adds the conditions that one argument meets; False where that takes more than a few comparisons."""
+    """Add the conditions for one argument; False if it needs more than a few comparisons."""
     kind = type(value)
     if kind is np.ndarray:
         k = len(space)

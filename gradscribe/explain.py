@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a gradient does: its text, whether differences agree, what is kept, and which arguments never matter."""
+"""gs.explain: the text of a gradient, a numerical check, what it stores, and which arguments have no influence."""
 import ast
 import functools
 import html
@@ -24,18 +24,18 @@ from gradscribe.making import alone
 from gradscribe.source_map import source_map, version_of
 from gradscribe.transformed import Transformed
 
-STEP = 1e-6                         # of the differences, relative
+STEP = 1e-6                         # relative step of the finite differences
 COMPARISONS = {"gt", "lt", "ge", "le", "eq", "ne", "greater", "less", "greater_equal", "less_equal", "equal",
                "not_equal"}
 COMPARED, SHAPE = "compared", "asked for its shape"
 
 
 class Explanation:
-    """What `explain` found; printed as text, shown as HTML in notebooks.
+    """The result of `explain`; printed as text, shown as HTML in notebooks.
 
     primal, derivative: the texts; gradient: its values; differences: [(argument, derivative in a random direction, the
-    same by differences)]; unused: {argument: why it has no influence}; saved: {name: bytes} of what the forward sweep
-    keeps for the backward one; places: the `SourceMap` of the derivative's text, with the reasons of its lines.
+    same by finite differences)]; unused: {argument: why it has no influence}; saved: {name: bytes} of what the forward
+    sweep stores for the backward sweep; places: the `SourceMap` of the derivative's text, with reasons for its lines.
     """
 
     def __init__(self, fn, primal, derivative, gradient, differences, unused, saved, places):
@@ -44,7 +44,7 @@ class Explanation:
 
     @public
     def line(self, number: int) -> str:
-        """What made a line of the derivative's text, from 1: the user's lines, the rules, the identities.
+        """Where a line of the derivative's text, from 1, comes from: the user's lines, the rules, the identities.
 
         >>> import numpy as np, gradscribe as gs
         >>> def f(x):
@@ -63,7 +63,7 @@ class Explanation:
         return "\n".join([lines[number - 1], *came_from, *self.places.reasons(number)])
 
     def identities(self):
-        """(line of the text, what was shortened there and why)"""
+        """(line of the text, identity that shortened it)"""
         for number, found in sorted(self.places.identities.items()):
             yield from ((number, identity) for identity in found)
 
@@ -72,7 +72,7 @@ class Explanation:
         return sum(self.saved.values())
 
     def facts(self):
-        """(heading, lines) of what is not source."""
+        """(heading, lines) of all parts that are not source."""
         yield "compared with differences, in a random direction", [
             f"{name}: {a:.10g}, by differences {b:.10g}" for name, a, b in self.differences]
         yield "arguments that never matter", [f"{name}: {why}" for name, why in self.unused.items()] or ["none"]
@@ -89,7 +89,7 @@ class Explanation:
     __repr__ = __str__
 
     def _repr_html_(self):
-        from gradscribe.display import side_by_side  # only who looks at it waits for the import
+        from gradscribe.display import side_by_side  # imported when it is shown
         told = "".join(f"<p><b>{html.escape(h)}</b><br>{'<br>'.join(map(html.escape, lines))}</p>"
                        for h, lines in self.facts())
         return side_by_side(self.fn) + told
@@ -97,11 +97,12 @@ class Explanation:
 
 @public
 def explain(f: Callable, *args: Any) -> Explanation:
-    """Look at the gradient of a scalar function at some arguments.
+    """Explain the gradient of a scalar function at some arguments.
 
     All arguments that hold real numbers are differentiated.  The gradient is compared with central differences along
-    one random direction of each (an error of about 1e-9 relative is usual).  An argument never matters where its
-    gradient is zero whatever the numbers are: it is not read, only its shape is, it is only compared, or only rounded.
+    one random direction for each argument (a relative error of about 1e-9 is usual).  `unused` names the arguments
+    whose gradient is zero for all values: those that are not read, of which only the shape is read, or that are only
+    compared or rounded.
 
     >>> import numpy as np, gradscribe as gs
     >>> def f(x, level, unused):
@@ -133,7 +134,7 @@ def explain(f: Callable, *args: Any) -> Explanation:
 
 
 def _text(f):
-    """The user's text of a function, of what a partial calls, or of what calling an object runs."""
+    """The source of a user's function, of the function of a partial, or of an object's __call__."""
     while isinstance(f, functools.partial):
         f = f.func
     try:
@@ -176,7 +177,7 @@ def _leaves(value):
 
 
 def _like(value, leaves) -> Any:
-    """A value of the same structure, of other leaves, which are taken from the list."""
+    """A value of the same structure, with leaves popped from a list."""
     if isinstance(value, (list, tuple)):
         items = [_like(v, leaves) for v in value]
         return type(value)(*items) if hasattr(value, "_fields") else type(value)(items)
@@ -191,7 +192,7 @@ def _copied(value):
         if _is_real(value) else value
 
 
-# --- what never matters -----------------------------------------------------------------------------------------------
+# --- arguments without influence --------------------------------------------------------------------------------------
 
 def _is_zero(form, place):
     result = form.result.items[place] if isinstance(form.result, Pack) else form.result
@@ -209,11 +210,11 @@ def _is_zero(form, place):
 
 @alone
 def _why(f, args, k):
-    """Why an argument has no influence: what the function does with it, and with what is made of it."""
+    """Why an argument has no influence: what the function does with it and with values computed from it."""
     names = parameter_names(f, len(args))
     form = simplify(Pipeline().normal_form(f, names, [describe(a, n) for a, n in zip(args, names)], {}, "f"))
     ends, tainted = set(), {form.params[k].value}
-    for _ in range(3):                  # what a loop carries comes round
+    for _ in range(3):                  # values that loops carry need several rounds
         for step in walk(form.body):
             if isinstance(step, Let):
                 if tainted.isdisjoint(operands(step.value)):
@@ -239,7 +240,7 @@ def _why(f, args, k):
 
 
 def _end(value):
-    """What happens to an operand where its derivative ends; None where it goes on."""
+    """In words, why an operand's derivative is zero here; None where it may not be."""
     if not isinstance(value, Apply):
         return None
     name = getattr(value.function, "__name__", str(value.function))
@@ -251,10 +252,10 @@ def _end(value):
     return f"given to {name}, which is constant in pieces" if rule is not None and not rule.has_derivative() else None
 
 
-# --- what is kept -----------------------------------------------------------------------------------------------------
+# --- what the forward sweep stores ------------------------------------------------------------------------------------
 
 def _saved(version, args):
-    """{name: bytes} of the arrays and lists that the backward sweep reads, arguments apart."""
+    """{name: bytes} of the arrays and lists that the backward sweep reads, without the arguments."""
     emitted, text = version.emitted, version.emitted.running()
     tree, came_from = ast.parse(text), emitted.origins(text)
     function = next(n for n in reversed(tree.body) if isinstance(n, ast.FunctionDef))
@@ -277,7 +278,7 @@ def _saved(version, args):
 
 
 def _size(value, arrays):
-    """Bytes of an array, or of those in a list, arguments and views of them apart."""
+    """Bytes of an array, or of the arrays of a list, without the arguments and views of them."""
     if isinstance(value, list):
         return sum(_size(v, arrays) if isinstance(v, np.ndarray) else np.asarray(v).nbytes for v in value)
     if not isinstance(value, np.ndarray) or not value.ndim or any(np.may_share_memory(value, a) for a in arrays):

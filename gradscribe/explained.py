@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Errors of emitted code that the function itself does not raise.
+"""Errors that emitted code raises and the user's function does not: they are replaced by an error that explains them.
 
-A list that stays empty shows neither the shape nor the dtype of its elements: `np.array([])` has one axis, whatever it
-would have with elements, and what is computed from it may have fewer than the derivative was written for.  The adjoint
-of a list of arrays is one array, for which they must have one shape.
+A list that stays empty has neither shape nor dtype: `np.array([])` has one axis, however many it would have with
+elements, and what is computed from it may have fewer axes than the derivative was written for.  The adjoint of a list
+of arrays is one array, so its elements must have one shape.
 
 >>> import numpy as np, gradscribe as gs
 >>> def f(x):
@@ -23,9 +23,9 @@ from gradscribe.ast_transform.source.diagnose import ShapeError
 
 
 def explain(error: Exception, function: Callable, args: tuple, words: dict) -> None:
-    """Raises the refusal that stands for an error of emitted code, if the function itself does not raise it.
+    """Raise the error that explains an error of emitted code, if the function itself does not raise that.
 
-    function: what was transformed; args, words: of the call.
+    function: the one that was transformed; args, words: those of the call.
     """
     if not isinstance(error, (IndexError, ValueError)):
         return

@@ -20,7 +20,7 @@ from gradscribe.tree_util import tree_map
 
 
 class Library(NamedTuple):
-    """What gs.export has made: the shared library, its header, and the declaration of the C function."""
+    """The result of gs.export: the shared library, its header, and the declaration of the C function."""
     library: Path
     header: Path
     declaration: str
@@ -30,18 +30,18 @@ class Library(NamedTuple):
 @alone
 def export(fun: Callable, *example_args: Any, path: str | Path, name: str | None = None,
            compiler: str | None = None) -> Library:
-    """Writes path.so and path.h: fun compiled for this machine's processor, to be called from C without Python.
+    """Write path.so and path.h: fun compiled for this machine's processor, callable from C without Python.
 
-    example_args: arguments, or ShapeDtypeStructs, of the kinds that it is for; lengths may be others when it is called,
-    but an axis of length one stays one.  name: of the C function (default: the function's).  compiler: a C compiler,
-    which links (default: $CC, or cc).
+    example_args: arguments, or ShapeDtypeStructs, that fix dtypes and ranks; lengths may differ in a call, but an axis
+    of length one keeps it.  name: that of the C function (default: the Python function's).  compiler: a C compiler, for
+    linking (default: $CC, or cc).
 
-    In C an array is a pointer to its entries, row by row, followed by its lengths; results are written to pointers at
-    the end, into memory that the caller provides, as the header says how much.  The function returns 0, or another
-    number where the Python function raises.  Products of matrices are plain loops there, no BLAS.
+    In C an array is a pointer to its entries in row-major order, followed by its lengths.  Results are written to
+    pointers at the end, into memory that the caller provides; the header says how much.  The function returns 0, or a
+    nonzero number where the Python function raises.  Products of matrices are plain loops, without BLAS.
 
-    Raises KindError for a result whose length no argument tells, RuleError for what needs LAPACK or SciPy, OSError or
-    CalledProcessError where there is no compiler.
+    Raises KindError for a result whose length does not follow from the arguments, RuleError for what needs LAPACK or
+    SciPy, OSError or CalledProcessError where there is no compiler.
 
     >>> import tempfile
     >>> import numpy as np, gradscribe as gs
@@ -50,19 +50,11 @@ def export(fun: Callable, *example_args: Any, path: str | Path, name: str | None
     >>> made.declaration
     'int slope(const double *x, int64_t x_n0, double *out)'
     """
-    from gradscribe.codegen.jit_cpu import lowered  # only who compiles waits for the lowering's import
+    from gradscribe.codegen.jit_cpu import lowered  # a slow import, for compilation only
     from gradscribe.codegen.shared_library import C_TYPES, NotAlone, build_library
-    made = Jitted(fun)
-    args = tree_map(stand_in, tuple(example_args))
-    names = made.parameter_names(len(args))
-    normal_form, pipeline = made.normal_form(names, [describe(a, n) for a, n in zip(args, names)], {}, unroll=True,
-                                             nested=False)
-    reader = pipeline.reader
-    if reader.outer.argument_outputs or reader.outer.outputs or reader.containers.given_changed is not None:
-        raise KindError("a function that writes into its arguments is not exported", place_of(fun),
-                        "Return the arrays.")
+    normal_form, captured = _form_of(fun, tree_map(stand_in, tuple(example_args)))
     try:
-        text, lowering, extra, _ = lowered(normal_form, reader.environment.captured)
+        text, lowering, extra, _ = lowered(normal_form, captured)
     except TransformError as error:
         error.origin = error.origin or place_of(fun)
         raise
@@ -81,17 +73,30 @@ def export(fun: Callable, *example_args: Any, path: str | Path, name: str | None
     target, header = base.with_name(base.name + ".so"), base.with_name(base.name + ".h")
     name = name or normal_form.label
     if not name.isidentifier():
-        raise ValueError(f"{name!r} is no name of a C function")
+        raise ValueError(f"{name!r} is not a valid name for a C function")
     try:
         declaration = build_library(text, normal_form.label, name, inputs, outputs, fixed, extra, target,
                                     compiler)
     except NotAlone as error:
-        raise RuleError(f"{normal_form.label} calls what is no part of a library without Python: {error}",
+        raise RuleError(f"{normal_form.label} calls a function that a library without Python cannot contain: {error}",
                         place_of(fun), "Write it with loops and products of matrices.") from None
     except subprocess.CalledProcessError as error:
         raise OSError(f"the C compiler failed: {error.stderr.strip()}") from error
     header.write_text(_header(name, declaration, told), encoding="utf-8")
     return Library(target, header, declaration)
+
+
+def _form_of(fun, args):
+    """(normal form, what it reads from outside) of a function; KindError if it writes into its arguments."""
+    made = Jitted(fun)
+    names = made.parameter_names(len(args))
+    normal_form, pipeline = made.normal_form(names, [describe(a, n) for a, n in zip(args, names)], {}, unroll=True,
+                                             nested=False)
+    reader = pipeline.reader
+    if reader.outer.argument_outputs or reader.outer.outputs or reader.containers.given_changed is not None:
+        raise KindError("a function that writes into its arguments is not exported", place_of(fun),
+                        "Return the arrays.")
+    return normal_form, reader.environment.captured
 
 
 def _leaves(node):
@@ -108,7 +113,7 @@ def _dtype(fact, name, known, fun):
 
 
 def _lengths(params):
-    """The C name of each length that an argument tells."""
+    """The C name of each length that is a length of an argument."""
     found = {}
     for p in params:
         for k, d in enumerate(p.value.fact.dims if isinstance(p.value, Var) else ()):

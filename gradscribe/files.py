@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Emitted functions as files that run by themselves, and whether such files still match their functions."""
+"""gs.dump and gs.check: write emitted functions to files that need no Gradscribe, and check that they still match."""
 import ast
 import difflib
 import os
@@ -21,24 +21,24 @@ from gradscribe.version import __version__
 
 GIVEN, EXAMPLE = "the arguments given", "an example of these kinds"
 NOT_COMPARED = ("versions: ", "verified: ")
-LONGEST = 10                            # seconds that an example may take in the fresh interpreter
+LONGEST = 10                            # time limit in seconds for an example in the fresh interpreter
 
 
 @public
 def dump(fn: Any, path: str | os.PathLike, *args: Any, **kwargs: Any) -> Path:
     """Write the emitted source of a transformed function to a module that runs without Gradscribe.
 
-    The file imports numpy (and math or scipy where used) and holds the rest of what it reads: helpers, constants, and
-    the user's own functions and classes.  Before it is written it is imported in a fresh interpreter without
-    Gradscribe, and must give there what it gives here.
+    The file imports numpy (and math or scipy where used) and contains everything else that it reads: helpers,
+    constants, and the user's own functions and classes.  Before it is written, it is run in a fresh interpreter without
+    Gradscribe, and must return the same result there as here.
 
-    path: a file ending in .py, or a folder, in which the file is named after the function.  args: arguments like those
-    of a call, which choose the specialisation and on which the file is run; without them the last call's specialisation
-    is written and run on an example of its kinds.  Returns the file's path.
-    The file's heading names the function, the transformation, the kinds of arguments, a hash of all that was read,
-    from which `check` makes it again, and how it was verified.
-    Raises KindError if the function was neither called nor given arguments, reads an array too large to be written
-    out or an object that has no text, or would give something else than here.
+    path: a file ending in .py, or a folder, in which the file is named after the function.  args: example arguments,
+    which choose the specialisation and on which the file is run; without them, the last call's specialisation is
+    written and run on an example of its kinds.  Returns the file's path.
+    The file's heading names the function, the transformation, the kinds of arguments, how the file was verified, and a
+    hash of all source that was read; `check` makes the file again from it.
+    Raises KindError if the function was neither called nor given arguments, if it reads an array too large to be
+    written out or an object without source, or if the results differ.
 
     >>> import tempfile, gradscribe as gs
     >>> folder = tempfile.mkdtemp()
@@ -57,11 +57,11 @@ def dump(fn: Any, path: str | os.PathLike, *args: Any, **kwargs: Any) -> Path:
 
 
 def written(fn: Any, version: Version, path: str | os.PathLike, args: tuple, words: dict[str, Any], on: str) -> Path:
-    """Write a file that has been run in a fresh interpreter; on: what its arguments are, for the heading."""
+    """Run a file in a fresh interpreter and write it; on: a description of its arguments, for the heading."""
     path = Path(path)
     file = path if path.suffix == ".py" else path / f"{version.emitted.label}.py"
     alone = not needs_devices(version)
-    if on == EXAMPLE and alone:         # a loop may not end for numbers that nobody chose
+    if on == EXAMPLE and alone:         # a loop may not end for arbitrary numbers
         ended, = run_apart([job(standalone(fn, version, ""), version, args, words)], seconds=LONGEST)
         if ended[0] == UNFINISHED:
             raise KindError(f"{version.emitted.label} has not ended after {LONGEST} s on an example of its kinds", None,
@@ -86,19 +86,19 @@ def needs_devices(version) -> bool:
 
 
 def here(version, args, words):
-    """What the emitted text gives in this process, on copies of all that it might change."""
+    """The outcome of the emitted function in this process, on copies of all that it may change."""
     space = {"np": np, "__name__": "gradscribe.trial", **{k: copied(v) for k, v in version.emitted.namespace.items()}}
     exec(compile(version.emitted.running(), f"<gradscribe {version.emitted.label}>", "exec"), space)
     return outcome(space[version.emitted.label], tuple(map(copied, in_places(version, args, words))))
 
 
 def in_places(version, args, words):
-    """The arguments of an emitted function for those of a call."""
+    """The arguments of a call as positional arguments of the emitted function."""
     return [*(float(a) if k in version.convert else a for k, a in enumerate(args)), *words.values()]
 
 
 def job(text, version, args, words):
-    """A file's run for `run_apart`; one that needs devices is imported only."""
+    """A job for `run_apart`; a file that needs devices is only imported."""
     if needs_devices(version):
         return text, None, ()
     return text, version.emitted.label, tuple(in_places(version, args, words))
@@ -113,7 +113,7 @@ def verified(wanted, on):
 
 
 class Checked(NamedTuple):
-    """What became of a file: state is "same", "differs" or "unchecked"; detail is a unified diff or a reason."""
+    """The result of a check: state is "same", "differs" or "unchecked"; detail is a unified diff or a reason."""
     path: Path
     state: str
     detail: str = ""
@@ -121,13 +121,12 @@ class Checked(NamedTuple):
 
 @public
 def check(path: str | os.PathLike) -> list[Checked]:
-    """Compare written files with what their functions give today, and run them; path: a file or a folder.
+    """Check that files written by gs.dump still match their functions; path: a file or a folder.
 
-    A file differs where its function, a helper, a constant or the transformation has changed what would be written,
-    where somebody has edited it, or where a fresh interpreter without Gradscribe does not import it or finds other
-    numbers, on an example of its kinds.  It is unchecked, with the reason, where its heading names no function that can
-    be imported.  Versions of packages are not compared, nor comments of the functions read.  Files that Gradscribe did
-    not write are left out.
+    A file differs if a change of its function, a helper, a constant or the transformation would now write another text,
+    if it was edited, or if it fails or returns other numbers in a fresh interpreter without Gradscribe, on an example
+    of its kinds.  It is unchecked, with the reason, if its heading names no function that can be imported.  Versions of
+    packages and comments in the functions are not compared.  Files that Gradscribe did not write are left out.
 
     >>> import colorsys, tempfile, gradscribe as gs
     >>> file = gs.dump(gs.vjp_of(colorsys.rgb_to_yiq), tempfile.mkdtemp(), (1.0, 0.0, 0.0), 0.2, 0.4, 0.6)
@@ -138,7 +137,7 @@ def check(path: str | os.PathLike) -> list[Checked]:
 
 
 def files_in(path: str | os.PathLike) -> list[Path]:
-    """A file, or the files of a folder."""
+    """The file itself, or the Python files of a folder."""
     path = Path(path)
     if not path.exists():
         raise KindError(f"{path} does not exist")
@@ -146,7 +145,7 @@ def files_in(path: str | os.PathLike) -> list[Path]:
 
 
 def checked(files: Iterable[Path]) -> list[Checked]:
-    """What `check` says of files that Gradscribe wrote: their texts one by one, then all in one fresh interpreter."""
+    """The results for files that Gradscribe wrote: texts are compared one by one, then all run in one interpreter."""
     found = [each for each in map(compared, files) if each is not None]
     runs = [(k, run) for k, (_, run) in enumerate(found) if run is not None]
     out = [c for c, _ in found]
@@ -158,7 +157,7 @@ def checked(files: Iterable[Path]) -> list[Checked]:
 
 
 def compared(file: Path):
-    """(what the text of a file says, its run and what that must give) for one that Gradscribe wrote, else None."""
+    """(result of comparing a file's text, its job and the outcome to expect); None if Gradscribe did not write it."""
     text = file.read_text(encoding="utf-8")
     told = heading_of(text)
     if told is None:
@@ -183,7 +182,7 @@ def compared(file: Path):
 
 
 def heading_of(text: str) -> dict[str, str] | None:
-    """What a file's heading tells; None for one that Gradscribe did not write."""
+    """The entries of a file's heading; None if Gradscribe did not write it."""
     if "written by Gradscribe" not in text[:400]:
         return None
     try:
@@ -194,7 +193,7 @@ def heading_of(text: str) -> dict[str, str] | None:
 
 
 def heading(fn, version, how: str) -> str:
-    """The docstring of a file; how: it was verified."""
+    """The docstring of a file; how: the way in which it was verified."""
     function, lines = recipes.users_function(fn), []
     name = recipes.named(function)
     try:
@@ -213,7 +212,7 @@ def heading(fn, version, how: str) -> str:
 
 
 def standalone(fn, version, how: str) -> str:
-    """The text of a module with everything that an emitted function needs; how: it was verified."""
+    """The text of a module with all that an emitted function needs; how: the way in which it was verified."""
     return version.emitted.standalone(heading(fn, version, how))
 
 

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a traceback shows of an error that leaves Gradscribe: the user's lines, without those of the compiler.
+"""Tracebacks of errors that leave Gradscribe: they keep the user's frames and drop those of the compiler.
 
-A refusal says what is wrong with a line of the user's; how the compiler came to it says nothing of that.  So where
-errors leave, at the functions that a user calls, their tracebacks keep the frames of the user and of emitted code.
-Errors of another class keep all if they arose while transforming: those are faults of ours.
+A TransformError points at a line of the user's; the compiler's frames add nothing to that.  So the public functions
+remove them and keep the frames of the user and of emitted code.  Errors of another class that arise while
+transforming keep all frames: they are bugs of the compiler.
 GRADSCRIBE_TRACEBACK=full keeps every frame of every error.
 
 >>> import traceback, gradscribe as gs
@@ -22,17 +22,14 @@ from typing import TypeVar, cast
 
 from gradscribe.ast_transform.source.diagnose import TransformError
 
-# what is called on the way by the compiler, for which an error says nothing
+# libraries that the compiler calls: their frames are dropped as well
 LIBRARIES = sys.stdlib_module_names | {"gradscribe", "numpy", "scipy", "numba", "llvmlite", "gast", "astor"}
 COMPILER = ("gradscribe.ast_transform", "gradscribe.codegen")
 Function = TypeVar("Function", bound=Callable)
 
 
 def leaving(error: BaseException) -> None:
-    """An error that leaves keeps the frames that are the user's; to be followed by a bare `raise`.
-
-    A bare `raise` goes on with the traceback that the error has then, without the frame that it stands in.
-    """
+    """Reduce an error's traceback to the user's frames.  A bare `raise` must follow, which adds no frame."""
     if os.environ.get("GRADSCRIBE_TRACEBACK") == "full":
         return
     if isinstance(error, TransformError):
@@ -42,7 +39,7 @@ def leaving(error: BaseException) -> None:
 
 
 def public(function: Function) -> Function:
-    """A function that users call: errors leave it without our frames."""
+    """A public function, whose errors have no frames of the compiler."""
     @functools.wraps(function)
     def called(*args, **kwargs):
         try:
@@ -54,7 +51,7 @@ def public(function: Function) -> Function:
 
 
 def _shorten(error):
-    """A refusal, and what it was raised from or after, down to what the user was handling before."""
+    """Reduce the tracebacks of an error and its causes, and drop those that are internal."""
     error.__traceback__ = _users(error.__traceback__)
     if error.__cause__ is not None and _ours_alone(error.__cause__):
         error.__cause__, error.__suppress_context__ = None, False
@@ -63,7 +60,7 @@ def _shorten(error):
 
 
 def _ours_alone(error):
-    """Whether an error was raised and caught on our side; where it passed the user's lines, it keeps these."""
+    """Whether an error was raised and caught inside the compiler; if not, its traceback is reduced."""
     if error.__traceback__ is not None:
         if not _is_ours(error.__traceback__):
             return False
@@ -81,7 +78,7 @@ def _users(traceback):
 
 
 def _after_the_call(traceback):
-    """A traceback from emitted code on, where it has come to that; else the whole."""
+    """The part of a traceback from emitted code on; the whole if it does not reach emitted code."""
     first = traceback
     while first is not None and _is_ours(first) and not _module(first).startswith(COMPILER):
         first = first.tb_next

@@ -1,12 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Arguments as emitted code takes them, and results as the user has them.
+"""Conversion of arguments for emitted code, and of its results for the user.
 
-Arrays of other packages, known by DLPack or the array interface, are taken as NumPy's without a copy.  Results are
-NumPy's arrays, which the other packages take by the same protocols: `torch.from_dlpack(result)`.  A class that has
-`__array__` alone makes an array of itself and may mean something else by its operators and methods: it is not taken,
-np.asarray(x) is the user's to write.
+Arrays of other packages that support DLPack or the array interface become NumPy arrays without a copy.  Results are
+NumPy arrays, which other packages accept by the same protocols: `torch.from_dlpack(result)`.  An object with only
+`__array__` is not accepted, since its operators and methods may not mean what an array's do: write np.asarray(x).
 
-Objects of registered classes are taken as named tuples of their children, and made again in results.
+Objects of registered classes become named tuples of their children, and results are rebuilt as objects.
 
 Source: the DLPack protocol, https://dmlc.github.io/dlpack/latest/python_spec.html; NumPy's array interface,
 https://numpy.org/doc/stable/reference/arrays.interface.html.
@@ -27,11 +26,11 @@ FIELDS = "__dataclass_fields__"
 
 
 class Foreign(Exception):
-    """Raised where an argument is an array of another package, or an object of a registered class."""
+    """Raised if an argument is an array of another package, or an object of a registered class."""
 
 
 def is_foreign(value: Any) -> bool:
-    """Whether an argument is, or a container of it holds, another package's array or an object that is taken apart."""
+    """Whether an argument is or contains another package's array or an object of a registered class."""
     kind = type(value)
     if registered(kind) is not None:
         return True
@@ -48,7 +47,7 @@ def is_foreign(value: Any) -> bool:
 
 
 def mapped(function: Callable, value: Any) -> Any:
-    """A container with function(part) for each part; what is no container is itself."""
+    """A container with function(part) for each of its parts; any other value unchanged."""
     kind = type(value)
     if isinstance(value, tuple) and hasattr(value, "_fields"):
         return kind(*map(function, value))
@@ -66,7 +65,7 @@ def mapped(function: Callable, value: Any) -> Any:
 
 
 def as_numpy(value: Any) -> Any:
-    """An argument with NumPy's arrays in the place of others', over the same memory, and the children of objects."""
+    """An argument with other packages' arrays as NumPy arrays over the same memory, and objects as their children."""
     if not is_foreign(value):
         return value
     if registered(type(value)) is not None:
@@ -81,7 +80,7 @@ def as_numpy(value: Any) -> Any:
 
 
 def by_interface(value: Any) -> np.ndarray:
-    """The array that an object describes."""
+    """The array that an object describes by the array interface."""
     taken = np.asarray(value)
     if taken.dtype == object:
         raise TypeError("it describes no array of numbers")
@@ -89,18 +88,18 @@ def by_interface(value: Any) -> np.ndarray:
 
 
 def with_objects(value: Any) -> Any:
-    """A value with objects in the place of their children."""
+    """A value with objects rebuilt from their children."""
     made = mapped(with_objects, value)
     return object_of(made) if type(value) in MADE else made
 
 
 def holds_children(fact: Any) -> bool:
-    """Whether a fact is that of children that stand for an object, or holds such."""
+    """Whether a fact is or contains that of an object's children."""
     return isinstance(fact, Sequence) and (fact.cls in MADE or any(map(holds_children, fact.elements)))
 
 
 def giving_objects(function: Callable, fact: Any) -> Callable:
-    """A function whose results have objects where their fact says so."""
+    """The function with objects rebuilt in its results, as their fact says."""
     if not holds_children(fact):
         return function
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""gs.pmap on GPUs: one thread of this process for each, or one process of an MPI run for each."""
+"""gs.pmap on GPUs: one thread of this process for each GPU, or one process of an MPI run for each."""
 import contextlib
 import weakref
 from collections.abc import Callable, Iterator, Sequence
@@ -15,25 +15,25 @@ _communicators: weakref.WeakKeyDictionary = weakref.WeakKeyDictionary()     # of
 
 
 def as_array(leaf: Any) -> Any:
-    """An array of a device that is mapped: CuPy's as it is, others' as CuPy's."""
+    """A device array as a CuPy array."""
     cp = device.cp
     return leaf if isinstance(leaf, cp.ndarray) else cp.asarray(leaf)
 
 
 def check() -> None:
-    """Raises KindError where there is no GPU, or nothing by which GPUs talk."""
+    """Raise KindError if there is no GPU, or no NCCL for GPUs to communicate by."""
     if not device.has_device():
         raise KindError("there is no GPU, or no CuPy that finds one", None, WAY_OUT)
     if device.on_host():
         raise KindError(f"GPUs are asked for, and GRADSCRIBE_CUDA or device.use says {device.chosen()!r}, which is "
                         "none", None, "Leave that out.")
     if nccl.library() is None:
-        raise KindError("GPUs talk by NCCL, which CuPy does not find", None,
+        raise KindError("GPUs communicate by NCCL, which CuPy does not find", None,
                         'Install it: pip install "gradscribe[nccl]". ' + WAY_OUT)
 
 
 def numbers_of(devices: Sequence[Any] | None, size: int) -> list[int]:
-    """The numbers of the GPUs that take so many parts."""
+    """The numbers of the first `size` of the GPUs to use."""
     check()
     there = device.device_count()
     found = list(range(there)) if devices is None else [d if isinstance(d, int) else d.id for d in devices]
@@ -47,7 +47,7 @@ def numbers_of(devices: Sequence[Any] | None, size: int) -> list[int]:
 
 def side_by_side(name: Any, program: Callable, parts: Sequence[tuple], numbers: Sequence[int],
                  deadline: float | None) -> list:
-    """What each GPU's program gives for its part, on that GPU, which has done it; name: of the axis."""
+    """Run a program on each GPU with its part of the arguments, to completion; name: that of the axis."""
     cp, grid = device.cp, teams.Grid([name], [len(numbers)], deadline)
     ready([leaf for part in parts for leaf in tree_leaves(part)])
     parts = [moved(part, k) for part, k in zip(parts, numbers)]
@@ -67,20 +67,20 @@ def side_by_side(name: Any, program: Callable, parts: Sequence[tuple], numbers: 
 
 
 def ready(leaves: Sequence[Any]) -> None:
-    """Arrays of devices are there: what makes them has been given to other streams."""
+    """Wait until arrays are computed, since other streams may still be writing them."""
     cp = device.cp
     for number in sorted({leaf.device.id for leaf in leaves if isinstance(leaf, cp.ndarray)}):
         cp.cuda.Device(number).synchronize()
 
 
 def moved(part: tuple, number: int) -> tuple:
-    """One GPU's arguments, on it."""
+    """A GPU's arguments, copied to it."""
     leaves, structure = tree_flatten(part)
     return tree_unflatten(structure, [brought(x, number) if isinstance(x, device.cp.ndarray) else x for x in leaves])
 
 
 def brought(leaf: Any, number: int) -> Any:
-    """An array on a GPU; between devices entries go by rows."""
+    """An array copied to a GPU; between GPUs it is copied in row-major order."""
     cp = device.cp
     if not isinstance(leaf, cp.ndarray):
         with cp.cuda.Device(number):
@@ -92,12 +92,12 @@ def brought(leaf: Any, number: int) -> Any:
         cp.cuda.get_current_stream().synchronize()
     with cp.cuda.Device(number):
         made = cp.asarray(rows)
-        cp.cuda.get_current_stream().synchronize()      # a GPU's thread has another stream; until then rows are there
+        cp.cuda.get_current_stream().synchronize()      # the GPU's thread has another stream; `rows` lives until then
     return made
 
 
 def stack(number: int) -> Callable:
-    """np.stack for what lies on several GPUs, on one of them."""
+    """np.stack of arrays on several GPUs, with the result on one of them."""
     def stacked(leaves, axis):
         made = [brought(leaf, number) for leaf in leaves]
         with device.cp.cuda.Device(number):
@@ -105,17 +105,17 @@ def stack(number: int) -> Callable:
     return stacked
 
 
-# --- a process for each -----------------------------------------------------------------------------------------------
+# --- one process for each GPU -----------------------------------------------------------------------------------------
 
 @contextlib.contextmanager
 def of_process(world: Any, line: Any) -> Iterator[nccl.Gpus]:
-    """This process's GPU as the device of an axis, which is all processes: that of its number on its host."""
+    """This process's GPU, by its number on its host, as a device of the axis of all processes."""
     check()
     number = local_rank(world.processes, world.rank)
     if number >= device.device_count():
         raise KindError(f"rank {world.rank} is process {number} of its host, which has {device.device_count()} GPUs",
                         None, "Start one process for each GPU: mpiexec -n N, and as many a host as it has.")
-    device.cp.cuda.Device(number).use()             # from now on this thread's: results are on it
+    device.cp.cuda.Device(number).use()             # it stays this thread's device, since results are on it
     if world not in _communicators:
         library = nccl.library()
         world.agree(line, "the start of NCCL")
@@ -135,7 +135,7 @@ def of_process(world: Any, line: Any) -> Iterator[nccl.Gpus]:
 
 
 def local_rank(processes: Sequence[tuple], rank: int) -> int:
-    """Which of its host's processes one is.
+    """The number of a process among those of its host.
 
     >>> local_rank([("a", 11), ("b", 12), ("a", 13)], 2)
     1
@@ -144,7 +144,7 @@ def local_rank(processes: Sequence[tuple], rank: int) -> int:
 
 
 class Stream:
-    """The work of a GPU as a message that is waited for."""
+    """The work of a GPU, to be waited for like an MPI request."""
 
     def __init__(self, group: nccl.Gpus):
         self.group = group

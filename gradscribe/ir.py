@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""gs.make_ir: the typed normal form of a function, in which the compiler sees it."""
+"""gs.make_ir: the typed normal form of a function, the compiler's intermediate representation."""
 from collections.abc import Callable
 from typing import Any
 
@@ -11,7 +11,7 @@ from gradscribe.shapes import normal_form_for
 
 
 class IR:
-    """A function in normal form: one operation a statement, one name a value, each with dtype and lengths."""
+    """A function in normal form (SSA): one operation per statement, one name per value, each with dtype and lengths."""
 
     def __init__(self, form):
         self.form = form
@@ -33,7 +33,7 @@ class _Typed(Shown):
         yield f"    return {self.value(function.result)}"
 
     def block(self, steps, pad):
-        """Statements of functions that jit or pmap has made stand between two comments."""
+        """Statements as lines; two comments enclose those of functions under jit or pmap."""
         before = self.within
         for step in steps:
             origin = getattr(step, "origin", None)
@@ -78,11 +78,11 @@ def _length(d):
 
 
 def make_ir(fun: Callable) -> Callable[..., IR]:
-    """A function of arguments that gives the normal form of fun for arguments like them; print it.
+    """A function that returns, for given arguments, the normal form of fun, to be printed.
 
-    Transformed functions have one too: make_ir(gs.grad(f)).  Nested transformations, branches and loops are part of it;
-    comments say which statements belong to functions that jit or pmap has made.
-    `.source` is what a person reads, this is what the compiler works on; JAX's make_jaxpr stands for both.
+    It works for transformed functions too: make_ir(gs.grad(f)).  Nested transformations, branches and loops are part of
+    the form; comments mark the statements of functions under jit or pmap.  This is the compiler's intermediate
+    representation, as jax.make_jaxpr shows JAX's; a transformed function's `source` is its text for people.
 
     >>> import gradscribe as gs
     >>> print(gs.make_ir(lambda x, y: 3.0 * x ** 2 + y)(1.0, 2.0))

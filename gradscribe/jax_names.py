@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What stands in the place of each public name of JAX 0.10: what an AttributeError says, and docs/jax_names.md.
+"""What to use instead of each public name of JAX 0.10, for the messages of AttributeErrors and docs/jax_names.md.
 
-`make rules` writes the page.  Names that no row has are the same in the module of ours.
+`make rules` writes the page.  A name without a row exists under the same name here.
 """
 import importlib
 import pathlib
@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 
 class Row(NamedTuple):
-    """Names, what to use instead (empty: nothing), and why or how."""
+    """Names of JAX, the replacement (empty: none), and why or how."""
 
     names: str
     here: str
@@ -139,7 +139,7 @@ TABLE = {
 
 
 def row_of(module: str, name: str) -> Row | None:
-    """The row for a name of a module of JAX; None where it has none.
+    """The row for a name of a module of JAX; None without one.
 
     >>> row_of("jax", "block_until_ready").remarks
     'nothing is asynchronous; leave it out'
@@ -148,7 +148,7 @@ def row_of(module: str, name: str) -> Row | None:
 
 
 def missing(module: str, name: str) -> AttributeError:
-    """The error for an attribute that a module of ours does not have; it says what stands for a name of JAX.
+    """The error for an attribute that a module does not have; for a name of JAX it names the replacement.
 
     >>> print(missing("gradscribe", "block_until_ready"))
     module 'gradscribe' has no attribute 'block_until_ready': nothing is asynchronous; leave it out
@@ -164,7 +164,7 @@ def missing(module: str, name: str) -> AttributeError:
 
 
 def page() -> str:
-    """docs/jax_names.md."""
+    """The text of docs/jax_names.md."""
     out = [PREFACE]
     for module, rows in TABLE.items():
         ours = "gs" + module.removeprefix("jax")
@@ -191,14 +191,14 @@ This page is written by `make rules`; a test compares it with the installed JAX.
 
 
 def _same(module):
-    """What a module of ours has; a test holds that JAX's names are among it, or have a row."""
+    """The public names of a module here; a test checks that each of JAX's names is one of them or has a row."""
     if module == "jax.Array":
         return []
     ours = importlib.import_module("gradscribe" + module.removeprefix("jax"))
     return sorted({*ours.__all__} - (OWN if module == "jax" else set()))
 
 
-OWN = {                             # names that JAX has not
+OWN = {                             # names that JAX does not have
     "Explanation", "KindError", "LanguageError", "Library", "RuleError", "ShapeError", "TransformError",
        "__version__", "at", "check", "draw", "dump", "explain", "function", "hvp", "insert_grad_of", "jvp_of",
        "make_ir", "optim", "rule", "source_map",
@@ -206,5 +206,5 @@ OWN = {                             # names that JAX has not
 
 
 def write(path: str = "docs/jax_names.md") -> None:
-    """Writes the page."""
+    """Write the page."""
     pathlib.Path(path).write_text(page(), encoding="utf-8")

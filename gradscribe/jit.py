@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""jit: the specialised normal form, containers taken apart, compiled by Numba."""
+"""gs.jit: the specialised normal form, with containers flattened into their leaves, compiled by Numba."""
 import functools
 import gc
 import math
@@ -34,9 +34,9 @@ from gradscribe.runtime.compiled import Unsaid
 from gradscribe.runtime.groups import own_errors
 from gradscribe.transformed import Transformed, Version, guards_of, lengths_of, not_empty
 
-ENTRIES = 8                             # the kinds of arguments for which the short way is laid anew
-CHOSEN = False, False, True, False      # of target="cuda": graph, deterministic, check_bounds, tf32 where not given
-SHORT = 16                              # an axis of so many entries has its length in the compiled code
+ENTRIES = 8                             # the most kinds of arguments for which a fast path is made
+CHOSEN = False, False, True, False      # defaults of graph, deterministic, check_bounds, tf32 for target="cuda"
+SHORT = 16                              # up to this length, an axis has its length as a constant in compiled code
 
 
 @overload
@@ -66,31 +66,30 @@ def jit(
 ) -> Callable:
     """The function compiled for the CPU or for CUDA, one version for each kind of arguments.
 
-    static_argnums, static_argnames: arguments whose values are known when compiling; negative numbers count from the
-    last positional parameter.  Lists, tuples, dictionaries,
-    named tuples and dataclasses of arrays are accepted and returned.  `lowered` is the text that was compiled.
-    fastmath: sums over the passes of a loop in any order, products and sums fused, divisions by a number as products
-    with its reciprocal; NaN and infinities keep their meaning.  Without it, arithmetic and square roots of entries are
-    NumPy's to the last bit; sums are taken from first to last, elementary functions are right to two units in the last
-    place in either case.
-    parallel: outermost loops with enough to do are spread over the cores (NUMBA_NUM_THREADS); a sum then depends on
-    their number in its last digits, unless fastmath is False: sums are left to one core.
-    target: `cuda` takes and gives arrays of the device (CuPy's, and others' by DLPack), NumPy's are copied there;
-    `lowered` is the module of its kernels and of the function that launches them.  Arrays of 16 bits, float16 or
-    bfloat16 (of ml_dtypes), are stored so and computed with in single precision.
-    graph: with CUDA, calls of equal shapes after the first are given to the device as one graph, by copies of their
-    arguments: for functions of many short kernels.
-    deterministic: with CUDA, what is added to places that are looked up (`z[k[i]] += v`) is sorted by place and added
-    in that order, so that each call gives the same bits, as all other sums do without it.
-    check_bounds: with CUDA, an index that is data and lies beyond the end raises IndexError when the kernels are done,
-    which the call waits for; without it, such an index reads and writes what is there.
-    tf32: with CUDA, factors of matrix products in single precision are rounded to 10 bits of fraction, for which the
-    device has units that are many times faster; JAX does so by default. Sums stay in single precision.
+    Lists, tuples, dictionaries, named tuples and dataclasses of arrays are accepted and returned.  The attribute
+    `lowered` is the text that was compiled.
+    static_argnums, static_argnames: arguments whose values are compile-time constants; negative numbers count from the
+    last positional parameter.
+    fastmath: allows sums over the passes of a loop in any order, fused multiply-add, and products with the reciprocal
+    for divisions by a scalar; NaN and infinities keep their meaning.  Without it, arithmetic and square roots of
+    entries equal NumPy's to the last bit, and sums run from first to last.  Elementary functions are accurate to two
+    units in the last place in either case.
+    parallel: outermost loops with enough work are spread over the cores (NUMBA_NUM_THREADS).  The last digits of a sum
+    then depend on their number; with fastmath=False, sums stay on one core.
+    target: "cpu" or "cuda".  With "cuda", device arrays (CuPy's, and others' by DLPack) are accepted and returned, and
+    NumPy arrays are copied to the device; `lowered` is the module of the kernels and the function that launches them.
+    float16 and bfloat16 (of ml_dtypes) arrays are stored as such and computed with in single precision.
+    graph: with CUDA, calls after the first with the same shapes run as one CUDA graph on copies of their arguments;
+    useful for functions of many short kernels.
+    deterministic: with CUDA, scatter additions (`z[k[i]] += v`) are sorted by index, so that every call gives the same
+    bits.  All other sums do so without it.
+    check_bounds: with CUDA, an index array with an entry out of bounds raises IndexError after the kernels, for which
+    the call waits; without it, such an index reads or writes other memory.
+    tf32: with CUDA, the factors of single-precision matrix products are rounded to 10 bits of fraction, for which the
+    device has much faster units; JAX does so by default.  Sums stay in single precision.
+    donate_argnums, donate_argnames, keep_unused, inline: accepted for compatibility with JAX, without effect.
 
-    donate_argnums, donate_argnames, keep_unused, inline: taken, for programs that were written for JAX; nothing is done
-    for them, as arguments stay the caller's.
-
-    Raises TransformError, naming the line, for what Numba cannot compile.
+    Raises TransformError, which shows the line, for what Numba cannot compile.
 
     >>> import numpy as np, gradscribe as gs
     >>> gs.jit(lambda x: np.sum(x * x))(np.array([1.0, 2.0]))
@@ -113,7 +112,7 @@ def jit(
 
 
 def _read_jit(reader, args, words, node):
-    """Inside a function that is read: what is compiled is the whole, or nothing."""
+    """Inside a function that is being transformed, jit has no effect: the whole is compiled, or nothing."""
     if len(args) != 1:
         raise KindError("gs.jit inside a function that is transformed is given the function", reader.build.origin,
                         "Write gs.jit(f, ...), or @gs.jit without brackets.")
@@ -171,7 +170,7 @@ class Jitted(Transformed):
             raise
 
     def compiled_for(self, args, kwargs):
-        """The version that a call with these arguments takes, made if there is none."""
+        """The version for a call with these arguments, compiled if there is none."""
         return self.version_for(args, kwargs)
 
     def _static_values(self, args, kwargs):
@@ -182,9 +181,9 @@ class Jitted(Transformed):
             yield value
 
     def _described(self, args, kwargs, names):
-        """Short axes have their lengths in the first version; where they come in a second length, it is for any.
-        Lengths that the loops compare and that were equal at first are one length: `c[i, :i + 1] += a[:i + 1, k]` has
-        i + 1 entries then; arguments for which they are not equal have one more version, for any lengths.
+        """Short axes have constant lengths in the first version; once a second length occurs, a version for any length
+        is made.  Lengths that loops compare and that are equal in the first call are one symbol, so that
+        `c[i, :i + 1] += a[:i + 1, k]` has i + 1 entries; other arguments get one more version, for any lengths.
         """
         facts, words = self._in_short(*super()._described(args, kwargs, names))
         lengths = lengths_of([*facts, *words.values()])
@@ -204,7 +203,7 @@ class Jitted(Transformed):
             super()._ask_for(demand, args, kwargs)
 
     def _in_short(self, facts, words):
-        """With the lengths of short axes, unless a call had others."""
+        """Facts with constant lengths for short axes, unless a call had other lengths."""
         kind = kind_of(facts, words)
         if kind in self._general:
             return facts, words
@@ -260,7 +259,7 @@ class Jitted(Transformed):
         return version
 
     def _meeting(self, kind, facts, words):
-        """What is told of the lengths that loops compare: the first time, equal ones make another version."""
+        """A callback for the lengths that loops compare: at first, it asks for a version in which they are equal."""
         lengths = lengths_of([*facts, *words.values()])
         def meet(found):
             place = {n.normal().symbol: k for k, n in reversed(list(enumerate(lengths))) if not n.normal().offset}
@@ -271,11 +270,11 @@ class Jitted(Transformed):
         return meet
 
     def code_of(self, normal_form, captured, meet, filled):
-        from gradscribe.codegen.jit_cpu import compile_function  # only who compiles waits for the lowering's import
+        from gradscribe.codegen.jit_cpu import compile_function  # a slow import, for compilation only
         return compile_function(normal_form, captured, self.fastmath, self.parallel, meet, filled)
 
     def worded(self, call, count, words):
-        """A call whose exceptions are raised by the plain function where compiled code cannot word them."""
+        """A call that runs the plain function for an exception whose message compiled code cannot make."""
         def guarded(*args):
             try:
                 return call(*args)
@@ -287,21 +286,21 @@ class Jitted(Transformed):
     @alone
     def _specialise(self, args, kwargs):
         if recording() and isinstance(self.base, Transformed):
-            with suppress(TransformError, Foreign):     # the text that a person reads, before what is compiled
+            with suppress(TransformError, Foreign):     # the readable text is recorded before the lowered one
                 self.base.version_for(args, kwargs)
         return super()._specialise(args, kwargs)
 
     @property
     def __wrapped__(self):
-        """What `inspect.getsource` shows: the user's function, or the emitted one of a function that is compiled."""
+        """What `inspect.getsource` shows: the user's function, or the emitted one of a transformed function."""
         return self.base.__wrapped__ if isinstance(self.base, Transformed) else self.base
 
     @property
     @public
     def llvm(self) -> str:
-        """The LLVM IR of the last call's version, as LLVM has optimised it for this processor.
+        """The LLVM IR of the last call's version, optimised for this processor.
 
-        What LLVM has made of a loop can be read there: a sum of 0, 1, ... n - 1 is a product.
+        It shows what LLVM has made of a loop: the sum of 0, 1, ... n - 1 has become a product.
 
         >>> import gradscribe as gs
         >>> def total(n):
@@ -328,7 +327,7 @@ class Jitted(Transformed):
 
 
 class OnDevice(Jitted):
-    """A function of a device's arrays; `source` is the module of its kernels and of the host's function."""
+    """A function compiled for CUDA; `source` is the module of its kernels and its host function."""
 
     platform = "cuda"
 
@@ -351,7 +350,7 @@ class OnDevice(Jitted):
         return version.function(*args, *kwargs.values())
 
     def standing(self, args, kwargs):
-        """The version for these arguments; None where they are of bfloat16, or the function says so."""
+        """The version for these arguments; None if they, or the function, use bfloat16."""
         if self.half == "float16" and (self.says_bfloat16 or any(
                 holds("bfloat16", a) for a in [*args, *kwargs.values()])):
             return None
@@ -366,9 +365,9 @@ class OnDevice(Jitted):
         return version if version is not None else self.in_bfloat16(args, kwargs, OnDevice.compiled_for)
 
     def in_bfloat16(self, args, kwargs, go=None):
-        """A call with arrays of bfloat16, for which NumPy has no rules: theirs are those of float16.
+        """A call with bfloat16 arrays, which follow the rules of float16, as NumPy has none for them.
 
-        Versions for these are kept apart; a function in which both formats meet is refused.
+        They have versions of their own; a function that mixes both formats raises an error.
         """
         if any(holds("float16", a) for a in [*args, *kwargs.values()]):
             raise KindError("arrays of float16 and of bfloat16 do not meet in one function", place_of(self.base),
@@ -393,7 +392,7 @@ class OnDevice(Jitted):
 
     def code_of(self, normal_form, captured, meet=None, filled=()):
         from gradscribe.codegen.targets.cuda.build import (
-            compile_function,  # only who compiles waits for the lowering's import
+            compile_function,  # a slow import, for compilation only
         )
         return compile_function(normal_form, captured, (*self.options, self.half == "bfloat16"))
 
@@ -404,7 +403,7 @@ def _stand_in(dtype, shape):
 
 
 def holds(dtype, value):
-    """Whether an argument is an array of a dtype of 16 bits, of whatever package, or a container of it holds one.
+    """Whether an argument is an array of a 16-bit dtype, of any package, or a container with one.
 
     >>> holds("float16", (np.zeros(3), [np.float16(1)])), holds("bfloat16", np.zeros(3, np.float16))
     (True, False)
@@ -420,9 +419,8 @@ def holds(dtype, value):
 
 
 def standing_for(value: Any) -> Any:
-    """An argument with arrays of NumPy's in the place of a device's, of the same kinds; they hold nothing.
-
-    Those of bfloat16 are as if of float16.
+    """An argument with device arrays replaced by NumPy arrays of the same shape and dtype, float16 for bfloat16.  Their
+    contents are undefined.
     """
     if isinstance(value, (list, tuple, dict)) or hasattr(type(value), "__dataclass_fields__"):
         return mapped(standing_for, value)
@@ -435,7 +433,7 @@ def standing_for(value: Any) -> Any:
 
 @contextmanager
 def no_collection():
-    """Python's collector of cycles waits: the trees that a compilation builds are alive, and looking costs a tenth."""
+    """Suspend Python's cyclic garbage collector: a compilation's trees are all alive, and scans cost a tenth of it."""
     collects = gc.isenabled()
     gc.disable()
     try:
@@ -446,12 +444,12 @@ def no_collection():
 
 
 def kind_of(facts, words):
-    """What the arguments of one version have in common."""
+    """A key for arguments with the same dtypes, ranks and structure."""
     return tuple(map(key_of, facts)), tuple((k, key_of(f)) for k, f in words.items())
 
 
 def short(fact):
-    """A fact with the lengths of short axes as numbers: all of a small array's, of others those after the first."""
+    """A fact with constant lengths for short axes: all axes of a small array, and those after the first of others."""
     if isinstance(fact, Container):
         return replace(fact, elements=tuple(map(short, fact.elements)))
     if not isinstance(fact, Array) or not fact.dims:
@@ -464,7 +462,7 @@ def short(fact):
 
 
 def raising(call):
-    """A call of what reports: an exception of a report is raised as it is."""
+    """A call that raises the exceptions that compiled code reports."""
     def guarded(*args):
         with own_errors():
             return call(*args)
@@ -472,10 +470,10 @@ def raising(call):
 
 
 def caller(facts, words, function, compiled, inputs=(), arguments=(), state=()):
-    """Takes containers apart, calls the compiled code on their leaves, and puts its results together.
+    """A function that flattens containers, calls compiled code on the leaves, and rebuilds the results.
 
-    inputs: attributes that are arguments as well; arguments and state: what is written back into arrays that were
-    given, and into attributes, the last of the results.
+    inputs: attributes that are further arguments; arguments and state: the arrays among the arguments and the
+    attributes that the last results are written back to.
     """
     space = {"compiled": compiled, "run": compiled.function, "__name__": __name__}
     parameters, leaves = taken_apart(facts, words, space)
@@ -501,7 +499,7 @@ def caller(facts, words, function, compiled, inputs=(), arguments=(), state=()):
 
 
 def taken_apart(facts: Sequence, words: dict[str, Any], space: dict[str, Any]) -> tuple[list[str], list[str]]:
-    """The text of the parameters of a call, and of each leaf of its arguments; space: gets what the text names."""
+    """The text of a call's parameters, and of each leaf of its arguments; space: gets the values of names in it."""
     parameters, leaves = [f"a{k}" for k in range(len(facts))] + [f"k{k}" for k in range(len(words))], []
     for parameter, fact in zip(parameters, [*facts, *words.values()]):
         leaves += _paths(parameter, fact, space)
@@ -509,7 +507,7 @@ def taken_apart(facts: Sequence, words: dict[str, Any], space: dict[str, Any]) -
 
 
 def _results(compiled: Any, space: dict[str, Any], found: str = "r") -> list[str]:
-    """The text of each leaf of the result: numbers as NumPy's, what is known when compiling as it is."""
+    """The text of each leaf of the result: scalars as NumPy's, compile-time constants as they are."""
     out: list[str]
     out, place = [], 0
     for kind, what in compiled.results:
@@ -528,7 +526,7 @@ def _results(compiled: Any, space: dict[str, Any], found: str = "r") -> list[str
 
 
 def _key(key, space):
-    """The key of a dictionary in text: texts and numbers as they are, others by a name."""
+    """The text of a dictionary's key: strings and numbers as literals, others by a name."""
     if type(key) in (str, int):
         return repr(key)
     name = f"key_{len(space)}"

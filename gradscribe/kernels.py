@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is done with a user's own CUDA kernel instead of a function."""
+"""Transformations of a user's own CUDA kernel instead of a function."""
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def adjoint_of_kernel(kernel: Any, argnums: int | Sequence[int] | None, more: Any) -> "Adjoint | None":
-    """The adjoint of a kernel, None of what is none; `more` says whether anything else was asked for."""
+    """The adjoint of a kernel; None for anything else.  more: whether other options were given."""
     if backend_of(kernel) is None:
         return None
     if more:

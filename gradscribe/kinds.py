@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Kinds of arguments as text, and arguments of such kinds.
+"""Kinds of arguments (dtypes, shapes, structure) as text, and example arguments of such kinds.
 
 >>> kinds = spelled((np.ones((4, 3)), np.ones(4), 2.0, [1, np.float32(1)]), {"power": 2}, {"power"})
 >>> kinds
@@ -21,14 +21,14 @@ import numpy as np
 from gradscribe.ast_transform.core.kinds import Array, Opaque, Sequence
 from gradscribe.ast_transform.source.diagnose import KindError
 
-SIZES = (11, 13, 17, 19, 23, 29, 31)    # of axes whose lengths are not told: no two alike, long enough to be indexed
+SIZES = (11, 13, 17, 19, 23, 29, 31)    # example lengths: all different, and long enough to be indexed
 LETTERS = "nmklpqr"
 PYTHON = {"float": 0.5, "int": 3, "bool": True, "complex": 0.5 + 0.25j}
 DTYPES = ("float64", "float32", "int64", "int32", "complex128", "complex64", "bool_", "int8", "uint8", "int16")
 
 
 def spelled(args: tuple, words: dict[str, Any], known: set) -> str:
-    """The kinds of arguments; known: places and names of those whose values the text depends on, which are told."""
+    """The kinds of arguments as text; known: positions and names of those that the text gives by value."""
     letters: dict[int, str] = {}
 
     def one(value, told):
@@ -57,7 +57,7 @@ def spelled(args: tuple, words: dict[str, Any], known: set) -> str:
 
 
 def names_of(value: Any) -> list[str] | None:
-    """The parts of a named tuple or of a dataclass that is made of them; None for other objects."""
+    """The fields of a named tuple or a dataclass; None for other objects."""
     if isinstance(value, tuple):
         return list(getattr(value, "_fields", ())) or None
     if dataclasses.is_dataclass(value) and all(f.init for f in dataclasses.fields(value)):
@@ -73,7 +73,7 @@ def _is_found(kind):
 
 
 def _class(name):
-    """The class that package.module.Class names."""
+    """The class with the name package.module.Class."""
     parts = name.split(".")
     for k in range(len(parts) - 1, 0, -1):
         try:
@@ -82,15 +82,15 @@ def _class(name):
             continue
         if isinstance(found, type):
             return found
-    raise KindError(f"{name} is no class that can be imported", None, "Write package.module.Class(part=float64[n]).")
+    raise KindError(f"{name} is not a class that can be imported", None, "Write package.module.Class(part=float64[n]).")
 
 
 def example(text: str) -> tuple[tuple, dict[str, Any]]:
-    """Arguments of the kinds that a text names; equal letters are equal lengths.
+    """Example arguments of the kinds in a text; equal letters are equal lengths.
 
-    Raises KindError for what is no such text.
+    Raises KindError for a text that does not describe kinds.
     """
-    unread = KindError(f"these are no kinds of arguments: {text}", None,
+    unread = KindError(f"these are not kinds of arguments: {text}", None,
                        'Write them so: "float64[n, 3], float64[3], float, [float64[k], int]".')
     try:
         call = ast.parse(f"f({text})", mode="eval").body
@@ -105,7 +105,7 @@ def example(text: str) -> tuple[tuple, dict[str, Any]]:
             return node.value
         if isinstance(node, ast.Name):
             return sizes.setdefault(node.id, SIZES[len(sizes) % len(SIZES)])
-        raise KindError(f"{ast.unparse(node)} is no length")
+        raise KindError(f"{ast.unparse(node)} is not a length")
 
     def one(node):
         if isinstance(node, ast.Subscript) and isinstance(node.value, ast.Name) and node.value.id in DTYPES:
@@ -127,18 +127,18 @@ def example(text: str) -> tuple[tuple, dict[str, Any]]:
         try:
             return ast.literal_eval(node)
         except ValueError:
-            raise KindError(f"{ast.unparse(node)} is no kind of an argument", None,
+            raise KindError(f"{ast.unparse(node)} is not a kind of argument", None,
                             f"Known are {', '.join([*PYTHON, *DTYPES])}, with lengths in brackets.") from None
     return tuple(map(one, call.args)), {str(k.arg): one(k.value) for k in call.keywords}
 
 
 def of_facts(facts: Iterable[tuple[str, Any]]) -> str:
-    """The kinds that a text was written for, (name, fact) each; equal lengths have equal letters."""
+    """The kinds of (name, fact) pairs as text; equal lengths have equal letters."""
     return ", ".join(by_name(facts).values())
 
 
 def by_name(facts: Iterable[tuple[str, Any]]) -> dict[str, str]:
-    """The kind of each of (name, fact), in words; equal lengths have equal letters, known ones are numbers."""
+    """{name: kind as text} of (name, fact) pairs; equal lengths have equal letters, known lengths are numbers."""
     letters: dict[Any, str] = {}
 
     def one(fact):

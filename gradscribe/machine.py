@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What gs.pmap runs on: the cores of this process, the processes of a run under MPI, and GPUs."""
+"""The devices of gs.pmap: the cores of this process, the processes of an MPI run, or GPUs."""
 import functools
 import importlib
 import os
@@ -10,13 +10,13 @@ from typing import Any, cast
 from gradscribe.ast_transform.source.diagnose import KindError
 from gradscribe.frames import public
 
-PLATFORMS = {None: "cpu", "cpu": "cpu", "gpu": "gpu", "cuda": "gpu"}       # as JAX names them
-RUN: dict[str, Any] = {}                # "world": all processes, once gs.distributed has joined them
+PLATFORMS = {None: "cpu", "cpu": "cpu", "gpu": "gpu", "cuda": "gpu"}       # JAX's names
+RUN: dict[str, Any] = {}                # "world": the World of all processes, once gs.distributed has joined them
 
 
 @dataclass(frozen=True)
 class Device:
-    """One core of a process, or one process of several; or a GPU."""
+    """A core of a process, a process of an MPI run, or a GPU."""
 
     id: int
     process_index: int
@@ -27,7 +27,7 @@ class Device:
 
 
 def platform_of(backend: str | None) -> str:
-    """"cpu" or "gpu"."""
+    """The platform of a backend: "cpu" or "gpu"."""
     if backend not in PLATFORMS:
         raise KindError(f"backend must be 'cpu', 'gpu' or 'cuda', not {backend!r}")
     return PLATFORMS[backend]
@@ -35,7 +35,7 @@ def platform_of(backend: str | None) -> str:
 
 @functools.cache
 def cores() -> int:
-    """GRADSCRIBE_DEVICES, or the cores that this process may use."""
+    """The number of cores to use: GRADSCRIBE_DEVICES, or all that this process may use."""
     given = os.environ.get("GRADSCRIBE_DEVICES")
     if given is not None:
         return max(1, int(given))
@@ -43,7 +43,7 @@ def cores() -> int:
 
 
 def process_count() -> int:
-    """How many processes the run has: 1 but for runs that gs.distributed has joined.
+    """The number of processes of the run; 1 unless gs.distributed has joined several.
 
     >>> import gradscribe as gs
     >>> gs.process_count()
@@ -53,23 +53,23 @@ def process_count() -> int:
 
 
 def process_index() -> int:
-    """The number of this process, from 0."""
+    """The rank of this process, from 0."""
     return RUN["world"].rank if RUN else 0
 
 
 @public
 def local_device_count(backend: str | None = None) -> int:
-    """How many devices this process has: its cores, or GRADSCRIBE_DEVICES; with "gpu" or "cuda" its GPUs.  One where
-    there are several processes.
+    """The number of devices of this process: its cores, or GRADSCRIBE_DEVICES; with "gpu" or "cuda" its GPUs.  In an
+    MPI run, each process has one device.
     """
     if platform_of(backend) == "cpu" or RUN:
         return 1 if RUN else cores()
-    return importlib.import_module("gradscribe.runtime.device").device_count()      # which reads SciPy and Numba
+    return importlib.import_module("gradscribe.runtime.device").device_count()      # a slow import: SciPy and Numba
 
 
 @public
 def device_count(backend: str | None = None) -> int:
-    """How many devices there are in all processes; as jax.device_count.
+    """The number of devices of all processes, as jax.device_count.
 
     >>> import gradscribe as gs
     >>> gs.device_count() == len(gs.devices())
@@ -80,20 +80,20 @@ def device_count(backend: str | None = None) -> int:
 
 @public
 def devices(backend: str | None = None) -> list[Device]:
-    """The devices of all processes, in the order of their numbers; as jax.devices.
+    """The devices of all processes, in the order of their numbers, as jax.devices.
 
-    backend: "cpu", which is also what None means, or "gpu" or "cuda" for GPUs; in a run under MPI each process has one.
+    backend: "cpu" (the default), or "gpu" or "cuda" for GPUs.  In an MPI run, each process has one device.
     """
     platform = platform_of(backend)
     return [Device(k, k if RUN else 0, platform) for k in range(device_count(backend))]
 
 
 def are_gpus(devices: Sequence[Any] | None) -> bool:
-    """Whether devices that pmap is given are GPUs: those of devices("gpu"), or CuPy's."""
+    """Whether the `devices` of pmap are GPUs: those of devices("gpu"), or CuPy's."""
     return bool(devices) and all(getattr(d, "platform", None) == "gpu" or type(d).__module__.startswith("cupy")
                                  for d in cast(Sequence, devices))
 
 
 def is_on_gpu(leaf: Any) -> bool:
-    """Whether a leaf of the arguments is an array of a GPU."""
+    """Whether a leaf of the arguments is an array on a GPU."""
     return hasattr(leaf, "__cuda_array_interface__")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""%%gradscribe: a cell that defines a function, and what is made of it, side by side.
+"""%%gradscribe: a notebook cell that shows the function that it defines beside its transformation.
 
     %load_ext gradscribe
 
@@ -7,7 +7,7 @@
     def f(w, x):
         return np.sum(np.tanh(x @ w))
 
-The options are those of the command line; without --args, kinds are those of annotations or the simplest that fit.
+The options are those of the command line.  Without --args, kinds come from annotations, or are the simplest that fit.
 """
 import ast
 import shlex
@@ -20,7 +20,7 @@ from gradscribe.frames import public
 
 @public
 def gradscribe(line: str, cell: str, shell):
-    """Run a cell, and give the HTML of the transformation of the last function that it defines."""
+    """Run a cell, and return the HTML of the transformation of the last function that it defines."""
     result = shell.run_cell(cell)
     if not result.success:
         return None
@@ -34,7 +34,7 @@ def gradscribe(line: str, cell: str, shell):
 
 
 class Shown:
-    """What the cell shows: HTML in a notebook, the text elsewhere."""
+    """The output of the cell: HTML in a notebook, text elsewhere."""
 
     def __init__(self, fn):
         self.fn = fn
@@ -47,5 +47,5 @@ class Shown:
 
 
 def load(shell: Any) -> None:
-    """Make the magic known to IPython."""
+    """Register the magic with IPython."""
     shell.register_magic_function(lambda line, cell: gradscribe(line, cell, shell), "cell", "gradscribe")

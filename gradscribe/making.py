@@ -1,12 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where functions are transformed: by one thread at a time, and with room for deep expressions.
+"""Locking and stack space for the compiler.
 
-The compiler is written for one thread: lengths are united in place, trees that were read are kept.  Calls of versions
-that exist take no lock.
+Only one thread transforms at a time, since the compiler unifies lengths in place and caches trees.  Calls of existing
+versions take no lock.
 
-The compiler follows expressions recursively, and Python's own limit ends this after a hundred terms or so.  Then the
-work is done once more in a thread whose stack is large enough for the limit that is set there.  What is too deep for
-that as well is refused.
+The compiler is recursive, and Python's recursion limit is reached by expressions of a hundred terms or so.  The work is
+then repeated in a thread with a larger stack and a higher limit.  An expression that is too deep for that is an error.
 
 >>> import gradscribe as gs
 >>> f = gs.grad(lambda x: x * x)
@@ -26,12 +25,12 @@ from collections.abc import Callable
 from gradscribe.ast_transform.source.diagnose import LanguageError, TooDeep
 from gradscribe.codegen.interrupts import AGAIN, can_stop
 
-STACK = 256 << 20                   # bytes, of which only those that are used are taken: 5 kB for each call
-DEPTH = 50_000                      # calls
+STACK = 256 << 20                   # bytes of address space; a call uses about 5 kB of memory
+DEPTH = 50_000                      # recursion limit
 
 
 class _Here(threading.local):
-    making = False                  # whether this thread transforms something now
+    making = False                  # whether this thread is transforming now
 
 
 _here = _Here()
@@ -39,7 +38,7 @@ _lock = threading.Lock()
 
 
 def _forget():
-    """The thread that held the lock is not there in a process that was forked."""
+    """Replace the lock after a fork, since the thread that held it does not exist in the child."""
     global _lock
     _lock = threading.Lock()
 
@@ -49,7 +48,7 @@ if hasattr(os, "register_at_fork"):
 
 
 def alone(function: Callable) -> Callable:
-    """A function that transforms: one thread at a time is in any of these."""
+    """A decorator for functions that transform: one thread at a time runs any of these."""
     @functools.wraps(function)
     def made(*args, **kwargs):
         if _here.making:
@@ -72,7 +71,7 @@ def _turn(function, args, kwargs):
 
 
 def _with_room(function, args, kwargs):
-    """A call in a thread of its own with a large stack."""
+    """A call in a new thread with a large stack."""
     outcome, context = [], contextvars.copy_context()
 
     def work():
@@ -92,7 +91,7 @@ def _with_room(function, args, kwargs):
         threading.stack_size(usual)
     try:
         thread.join()
-    except BaseException as interrupted:        # Ctrl-C: nobody waits for the result, and the lock is to be free again
+    except BaseException as interrupted:        # Ctrl-C: stop the thread, so that the lock is released
         while thread.is_alive() and not can_stop(sys._current_frames().get(thread.ident)):
             thread.join(AGAIN)
         ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread.ident), ctypes.py_object(type(interrupted)))

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Processes of an MPI run as the devices of an axis: messages by mpi4py, nothing of our own.
+"""The processes of an MPI run as the devices of an axis, by mpi4py.
 
-Before a message all processes of the axis agree, by a small sum that does not block, that they ask for one thing of
-arrays of one shape and dtype.  That is where a process learns that another has failed, has ended, is gone or does not
-come: whoever fails takes part in it and says so.  The message itself then blocks, at MPI's own speed.
+Before each collective, all processes of the axis agree, by a small non-blocking reduction, that they call the same
+operation with arrays of the same shape and dtype.  In it a process learns that another has failed, has ended, was
+killed or is late: a process that fails takes part and says so.  The collective itself then blocks, at MPI's own speed.
 """
 import hashlib
 import os
@@ -14,28 +14,28 @@ import numpy as np
 
 from gradscribe.runtime.groups import Lost
 
-FAILED = -1                             # what a process says in the place of a hash
-SPIN, YIELD = 100e-6, 5e-3              # seconds of asking without a pause, and of giving way between questions
-BUCKET = 1 << 20                        # bytes below which sums share a message
-LOOK = 0.2                              # seconds between looks at the other processes
+FAILED = -1                             # sent instead of a hash by a process that has failed
+SPIN, YIELD = 100e-6, 5e-3              # seconds of polling without a pause, then with sched_yield; sleep after that
+BUCKET = 1 << 20                        # sums share a message up to this number of bytes
+LOOK = 0.2                              # seconds between checks that the other processes are alive
 
 
 class World:
-    """All processes of a run; `deadline`: the seconds that one waits for the others, or None."""
+    """All processes of a run; `deadline`: the seconds that one waits for the others, or None for no limit."""
 
     def __init__(self, deadline=None):
         import mpi4py
-        mpi4py.rc.finalize = False      # a run that has lost a process must not wait for it at the end
+        mpi4py.rc.finalize = False      # it would wait for a lost process at the end
         from mpi4py import MPI
         self.mpi, self.deadline, self.broken = MPI, deadline, None
         self.comm, self.roll = MPI.COMM_WORLD.Dup(), MPI.COMM_WORLD.Dup()
         self.rank, self.size = self.comm.rank, self.comm.size
         self.processes = self.comm.allgather((socket.gethostname(), os.getpid()))
-        self.axes = {}                  # communicators that are part of this one, by what they were made from
+        self.axes = {}                  # groups of processes by axis, for each mesh
         self.whole = Ranks(self, Line(self, self.comm), "world", list(range(self.size)))
 
     def group(self, name):
-        """All processes as an axis."""
+        """All processes as the axis of this name."""
         return Ranks(self, self.whole.line, name, self.whole.members)
 
     def mesh(self, names, shape):
@@ -55,10 +55,10 @@ class World:
             self.axes[key] = made
         return self.axes[key]
 
-    # how it goes to the others
+    # agreement with the other processes
 
     def agree(self, group, what):
-        """All processes of the group are here, for the same; raises Lost where they are not."""
+        """Wait until all processes of the group have come to the same operation; raise Lost if they do not."""
         if self.broken is not None:
             raise Lost(self.broken[0], self.broken[1])
         group.line.settle(group)
@@ -66,19 +66,19 @@ class World:
         self.settled(group, what, request, found)
 
     def asked(self, group, what):
-        """The question whether all are here, on its way."""
+        """Start an agreement."""
         number = _number(what)
         given, found = np.array([number, -number], np.int64), np.empty(2, np.int64)
         return group.comm.Iallreduce(given, found, self.mpi.MAX), found
 
     def settled(self, group, what, request, found):
-        """Waits for the answer."""
+        """Wait for the result of an agreement."""
         self.wait(group, request, what)
         if found[0] != -found[1]:
             self.differ(group, what)
 
     def differ(self, group, what, failed=False):
-        """What everybody asked for, said by all to all."""
+        """Raise Lost with the operations that the processes came to, gathered from all."""
         text = f"!{what}" if failed else what
         lengths, own = np.empty(group.size, np.int64), np.array([len(text.encode())], np.int64)
         self.wait(group, group.comm.Iallgather(own, lengths), "a failure")
@@ -101,7 +101,7 @@ class World:
         raise Lost(message, rank)
 
     def found(self, message, rank):
-        """Ends with what this process alone may know; the others are told, who would else miss this one."""
+        """Raise Lost for a failure that only this process may know of, after telling the others."""
         sent = [self.roll.isend((message, rank), k) for k in range(self.size) if k not in (rank, self.rank)]
         limit = time.monotonic() + LOOK / 2
         while not all([request.Test() for request in sent]) and time.monotonic() < limit:
@@ -109,7 +109,7 @@ class World:
         self.end(message, rank)
 
     def wait(self, group, request, what):
-        """Until a message that does not block is there; looks after the other processes meanwhile."""
+        """Wait for a non-blocking request, and check meanwhile that the other processes are alive."""
         if request.Test():
             return
         start = time.monotonic()
@@ -129,13 +129,13 @@ class World:
                            f"{self.deadline:g} s", missing[0] if missing else None)
 
     def look(self, group, what):
-        """Whether the other processes of this host are still there; says so of itself where that is asked."""
+        """Answer roll calls, and raise Lost if another process of this host is gone."""
         self.answer()
         host = self.processes[self.rank][0]
         for rank in group.members:
             there, process = self.processes[rank]
             if there == host and rank != self.rank and not alive(process):
-                limit = time.monotonic() + LOOK / 2     # it may have said why it ended: that is the cause
+                limit = time.monotonic() + LOOK / 2     # its own message, which has the cause, may be on its way
                 while time.monotonic() < limit:
                     self.answer()
                     time.sleep(1e-3)
@@ -148,14 +148,14 @@ class World:
             status = self.mpi.Status()
             asks = self.roll.recv(status=status)
             heard.add(status.source)
-            if isinstance(asks, tuple):         # what it has found
+            if isinstance(asks, tuple):         # a failure that it has found
                 self.end(*asks)
             if asks:
                 self.roll.isend(False, status.source)
         return heard
 
     def call_the_roll(self, group):
-        """Who of the group does not answer."""
+        """The processes of the group that do not answer."""
         others = set(group.members) - {self.rank}
         for rank in others:
             self.roll.isend(True, rank)
@@ -166,7 +166,7 @@ class World:
         return sorted(others)
 
     def tell(self, reason):
-        """Say to those who wait, or will, why this process does not go on."""
+        """Tell the processes that wait, now or later, why this one has ended."""
         if self.broken is not None:
             return
         self.broken = reason or "this process has ended", self.rank
@@ -189,7 +189,7 @@ class World:
             time.sleep(1e-3)
 
     def finish(self):
-        """The end of a run without errors: nobody leaves while others wait."""
+        """End a run without errors: no process leaves while others wait."""
         if self.broken is None and self.size > 1:
             self.agree(self.whole, "the end of the program")
         if self.broken is None:
@@ -223,11 +223,11 @@ def _number(what):
 
 
 class Line:
-    """A communicator, and the sums that are on their way.
+    """A communicator, and the non-blocking sums in flight.
 
-    Agreements go by one communicator and sums by its copy, each in one order on all processes.  Sums that begin one
-    after the other share a message until they are a mebibyte; a message leaves when all have agreed on it, and the next
-    is asked for when that one has left.
+    Agreements use one communicator and sums its duplicate, each in the same order on all processes.  Successive sums
+    share a message of up to a mebibyte.  A message is sent once all have agreed on it, and the agreement on the next
+    one starts then.
     """
 
     def __init__(self, world, comm):
@@ -241,7 +241,7 @@ class Line:
             if sum(x.nbytes for x in self.open) >= BUCKET:
                 self.post(group, label)
         for request in {id(r): r for r, _, _ in self.sent.values()}.values():
-            request.Test()              # MPI works on messages while it is asked
+            request.Test()              # MPI progresses messages during its calls
 
     def post(self, group, label):
         bucket, self.open = self.open, []
@@ -250,7 +250,7 @@ class Line:
         self.asked = what, *self.world.asked(group, what), bucket
 
     def settle(self, group):
-        """What has been asked for is agreed on, and leaves."""
+        """Finish the pending agreement, and send its message."""
         if self.asked is not None:
             (what, request, found, bucket), self.asked = self.asked, None
             self.world.settled(group, what, request, found)
@@ -279,7 +279,7 @@ class Line:
             flat[...] = found
 
     def close(self, group):
-        """What all have agreed on leaves, before this process says that it has failed."""
+        """Send the message that all have agreed on, before this process reports a failure."""
         limit = time.monotonic() + LOOK
         while self.asked is not None and time.monotonic() < limit:
             _, request, found, bucket = self.asked
@@ -292,7 +292,7 @@ class Line:
 
 
 class Ranks:
-    """The processes of one axis, as one of them sees them; as teams.Member."""
+    """The collectives of one process over an axis; the interface is that of teams.Member."""
 
     def __init__(self, world, line, name, members):
         self.world, self.line, self.comm, self.name, self.members = world, line, line.comm, name, members
@@ -304,7 +304,7 @@ class Ranks:
     def reduce(self, x, operation, label, out=None):
         """The sum, maximum or minimum of all x, entry by entry."""
         self.ready(x, label)
-        given = np.asarray(x, order="C")        # of a number too: ascontiguousarray makes an axis
+        given = np.asarray(x, order="C")        # ascontiguousarray would give a scalar an axis
         whole = out if out is not None and out.flags.c_contiguous else np.empty_like(given)
         mpi = self.world.mpi
         self.comm.Allreduce(_flat(given), _flat(whole), {"sum": mpi.SUM, "max": mpi.MAX, "min": mpi.MIN}[operation])
@@ -313,7 +313,7 @@ class Ranks:
         return whole if out is None else out
 
     def reduce_all(self, arrays, outs, operation, label):
-        """Several sums in one agreement; arrays below a mebibyte go in one message, those of a dtype together."""
+        """Several sums in one agreement; arrays below a mebibyte share one message for each dtype."""
         world, mpi = self.world, self.world.mpi
         world.agree(self, f"{label} with {', '.join(f'{x.dtype}{list(x.shape)}' for x in arrays)}")
         how = {"sum": mpi.SUM, "max": mpi.MAX, "min": mpi.MIN}[operation]
@@ -332,36 +332,36 @@ class Ranks:
                 start += out.size
 
     def start(self, x, label, out):
-        """The first half of a sum, which goes on in `out`."""
+        """Start a non-blocking sum into `out`."""
         self.line.start(self, x, label, out)
 
     def done(self, out, label):
-        """The sum that began in `out` is there."""
+        """Wait for the sum that was started into `out`."""
         self.line.done(self, out, label)
 
     def gather(self, x, label):
-        """The x of all, along a new first axis."""
+        """The x of all processes, stacked along a new first axis."""
         self.ready(x, label)
         out = np.empty((self.size, *x.shape), x.dtype)
         self.comm.Allgather(_flat(np.ascontiguousarray(x)), _flat(out))
         return out
 
     def scatter(self, parts, label):
-        """The sum of what all have for this process: parts[rank]."""
+        """The sum over all processes of their parts[rank]: a reduce-scatter."""
         self.ready(parts, label)
         out = np.empty(parts.shape[1:], parts.dtype)
         self.comm.Reduce_scatter_block(_flat(np.ascontiguousarray(parts)), _flat(out), self.world.mpi.SUM)
         return out
 
     def exchange(self, parts, label):
-        """What the others have for this process, along the first axis."""
+        """The parts of all processes for this one, along the first axis: an all-to-all."""
         self.ready(parts, label)
         out = np.empty_like(parts, order="C")
         self.comm.Alltoall(_flat(np.ascontiguousarray(parts)), _flat(out))
         return out
 
     def permute(self, x, pairs, label):
-        """The x of the process that sends to this one; zeros where none does."""
+        """The x of the process that sends to this one; zeros if none does."""
         self.ready(x, f"{label} with {pairs}")
         x, out = np.ascontiguousarray(x), np.zeros_like(x, order="C")
         waits = [self.comm.Irecv(_flat(out), source) for source, goal in pairs if goal == self.rank]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What decorators make of functions is pickled and copied as functions are: by name, where the name leads to it.
+"""Decorated functions are pickled and copied as functions are: by name, where that name finds the same object.
 
 >>> import pickle, textwrap, gradscribe as gs
 >>> same = pickle.loads(pickle.dumps(gs.grad(textwrap.dedent)))
@@ -28,7 +28,7 @@ class Named:
 
 
 def positional(fun: Callable) -> tuple[list[str], bool]:
-    """The names of a function's positional parameters, and whether that is all it takes in places.
+    """The names of a function's positional parameters, and whether it takes no others by position.
 
     >>> positional(lambda x, y, *rest, flag: x)
     (['x', 'y'], False)
@@ -39,7 +39,7 @@ def positional(fun: Callable) -> tuple[list[str], bool]:
 
 
 def number_of(fun: Callable, name: str, word: str) -> int:
-    """The number of the parameter of this name; KindError, which names the argument `word`, where there is none.
+    """The position of the parameter of this name; KindError, which names the option `word`, if there is none.
 
     >>> number_of(lambda x, mode: x, "mode", "static_argnames")
     1
@@ -52,7 +52,7 @@ def number_of(fun: Callable, name: str, word: str) -> int:
 
 
 def counted(fun: Callable, number: int, word: str) -> int:
-    """A number of an argument, a negative one counted from the last positional parameter, as JAX does.
+    """The position of an argument; a negative number counts from the last positional parameter, as in JAX.
 
     >>> counted(lambda x, n: x, -1, "static_argnums")
     1

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""gs.pmap: one program on many devices, each with its own part of the arguments."""
+"""gs.pmap: one program on many devices (SPMD), each with its own part of the arguments."""
 import contextlib
 import functools
 import hashlib
@@ -24,16 +24,16 @@ from gradscribe.threads import one_thread_each
 from gradscribe.transformed import Transformed, Version
 from gradscribe.tree_util import tree_broadcast, tree_flatten, tree_leaves, tree_unflatten
 
-NAMELESS = "devices"                    # the axis of a pmap that gives it no name
+NAMELESS = "devices"                    # the axis of a pmap without axis_name
 
 
 def deadline() -> float | None:
-    """Seconds that a device waits for the others: GRADSCRIBE_DEADLINE, 300 where it is not set; 0 is for ever."""
+    """Seconds that a device waits for the others: GRADSCRIBE_DEADLINE, or 300; None, for 0, is no limit."""
     return float(os.environ.get("GRADSCRIBE_DEADLINE", "300")) or None
 
 
 def gpus() -> Any:
-    """The module of that name: only who uses GPUs waits for its import, and for SciPy's and Numba's."""
+    """The module gpus, imported at first use, since it imports SciPy and Numba."""
     return importlib.import_module("gradscribe.gpus")
 
 
@@ -43,31 +43,31 @@ def pmap(
     static_broadcasted_argnums: int | Sequence[int] = (), devices: Sequence[Any] | None = None,
     backend: str | None = None, axis_size: int | None = None, compress: bool = False,
 ) -> "Pmapped":
-    """The function on as many devices as the mapped axes are long, each device with its own entry; compiled.
+    """The function, compiled, on one device for each entry of the mapped axes; each device gets its own entry.
 
-    axis_name: the name by which the functions of gs.lax (psum, pmean, all_gather, ppermute, axis_index, ...) mean the
-    other devices.  in_axes, out_axes: as for gs.vmap; out_axes None takes the first device's result.
-    static_broadcasted_argnums: positions of arguments that are known when compiling, and given to all.
-    devices: those to use, of gs.devices() or gs.devices("gpu").  backend: "threads", the cores of this process, "mpi",
-    the processes of a run that gs.distributed has joined, whichever there is; or "gpu", also called "cuda".
-    axis_size: how many, where no argument is mapped.
+    axis_name: the name of the mapped axis for the collectives of gs.lax (psum, pmean, all_gather, ppermute, axis_index,
+    ...).  in_axes, out_axes: as for gs.vmap; with out_axes None the result is the first device's.
+    static_broadcasted_argnums: positions of arguments that are compile-time constants, the same for all devices.
+    devices: the devices to use, from gs.devices() or gs.devices("gpu").  backend: "threads" for the cores of this
+    process, "mpi" for the processes of a run that gs.distributed has joined (the default in such a run), "gpu" or
+    "cuda" for GPUs.  axis_size: the number of devices, where no argument is mapped.
     compress: sums and means of float64 and complex128 arrays over the devices are taken in single precision.
 
-    Under MPI each process is one device.  Arguments whose mapped axes are as long as there are devices are the same in
-    every process, which takes its own entry and gets all results; those of length 1 are its own part, as in JAX.  A sum
-    begins there as soon as what it adds has its value, and travels while the program goes on; `lowered` says where.
+    Under MPI each process is one device.  If the mapped axes are as long as there are processes, the arguments must be
+    the same in all; each takes its own entry and gets all results.  If they have length 1, they are the process's own
+    part, as in JAX.  A sum over processes starts as soon as its operand is computed, and overlaps with the computation
+    that follows; `lowered` shows where.
 
-    On GPUs the program is compiled for CUDA, as by gs.jit(target="cuda"), and run by one thread for each, or by one
-    process for each under MPI.  Arrays of a device among the arguments ask for that, and so do devices that are GPUs.
-    Results are arrays of a device, laid along their axes on the first GPU; under MPI on the process's own.
+    On GPUs the program is compiled for CUDA, as by gs.jit(target="cuda"), and run by one thread for each GPU, or by one
+    process for each under MPI.  GPUs are used if `devices` are GPUs or an argument is a device array.  Results are
+    device arrays, stacked on the first GPU; under MPI on the process's own.
 
-    Sums over devices are taken in the order of their numbers: results repeat bit for bit.  NCCL's, on GPUs, have an
-    order of their own, which is the same for the same GPUs and sizes.  Where a device fails, all end with its error.
+    Sums over devices are taken in the order of their numbers, so that results are reproducible bit for bit.  On GPUs
+    NCCL chooses the order, which is the same for the same GPUs and sizes.  If one device fails, all end with its error.
     Inside a function that is transformed, pmap is vmap: the values are the same.
 
-    Raises KindError for axes that do not fit the arguments or the devices, or for GPUs or NCCL that are not there;
-    groups.Lost, a RuntimeError, where a device goes another way than the others or does not come within
-    GRADSCRIBE_DEADLINE seconds (300).
+    Raises KindError for axes that do not fit the arguments or the devices, and for missing GPUs or NCCL; groups.Lost, a
+    RuntimeError, if the devices call different collectives, or if one is later than GRADSCRIBE_DEADLINE seconds (300).
 
     >>> import numpy as np, gradscribe as gs
     >>> f = gs.pmap(lambda x: x / gs.lax.psum(x, "i"), axis_name="i")
@@ -78,7 +78,7 @@ def pmap(
 
 
 class AsVmap(Vmap):
-    """What pmap is inside a function that is transformed."""
+    """pmap inside a function that is being transformed."""
 
     def __init__(self, static, *options):
         super().__init__(*options)
@@ -95,7 +95,7 @@ class AsVmap(Vmap):
 
 
 class Pmapped(Transformed):
-    """A function on many devices; `source` is the text that each of them runs."""
+    """A function on many devices; `source` is the text that each one runs."""
 
     made_by = "pmap"
 
@@ -142,7 +142,7 @@ class Pmapped(Transformed):
 
     @property
     def source(self):
-        """The text that each device ran last; that of vmap before any has."""
+        """The text that each device ran last; that of vmap before the first call."""
         return source_of(self.last) if self.last is not None else super().source
 
     @property
@@ -151,11 +151,11 @@ class Pmapped(Transformed):
         return self.last.lowered if self.last is not None else "# not called yet"
 
     def program(self, size, overlap=False):
-        """What each of so many devices runs."""
+        """The compiled function that each of `size` devices runs."""
         return self.compiled_by(Jitted, (size, overlap), size, overlap)
 
     def for_gpus(self, size):
-        """What each of so many GPUs runs: sums travel while it goes on."""
+        """The compiled function that each of `size` GPUs runs; sums over GPUs overlap with computation."""
         return self.compiled_by(functools.partial(OnDevice, options=CHOSEN), (size, "gpus"), size, size > 1)
 
     def compiled_by(self, compiler, key, size, overlap):
@@ -168,7 +168,7 @@ class Pmapped(Transformed):
     # arguments
 
     def mapped(self, args, kwargs):
-        """(leaves, structure, the axis of each leaf or None, how many devices)."""
+        """(leaves, structure, the mapped axis of each leaf or None, number of devices)."""
         axes = self.in_axes
         if isinstance(axes, tuple) and len(axes) != len(args):
             raise KindError(f"in_axes has {len(axes)} entries, and {len(args)} positional arguments are given", None,
@@ -202,7 +202,7 @@ class Pmapped(Transformed):
         return leaves, structure, places, size
 
     def takes_gpus(self, leaves):
-        """Whether GPUs are asked for, by name or by arrays that are on one."""
+        """Whether to use GPUs: by `backend`, by `devices` or for arguments on a GPU."""
         if self.backend is None:
             return machine.are_gpus(self.devices) or any(map(machine.is_on_gpu, leaves))
         return self.backend in ("gpu", "cuda")
@@ -230,7 +230,7 @@ class Pmapped(Transformed):
             return teams.side_by_side([piece(rank) for rank in range(size)], grid, deadline())
 
     def on_gpus(self, parts, numbers):
-        """One thread for each; the results are laid on the first."""
+        """Run on one thread for each GPU; the results are stacked on the first."""
         program = self.for_gpus(len(numbers))
         with gpus().device.cp.cuda.Device(numbers[0]):
             shown(program, *parts[0])   # compiled once, before all begin
@@ -238,7 +238,7 @@ class Pmapped(Transformed):
         return self.collected(results, gpus().stack(numbers[0]))
 
     def shorten(self, program, args, kwargs, structure, places, size):
-        """Arguments like these take the short way from now on, where a version has been called twice."""
+        """Make a fast path for arguments like these, at the second call of a version."""
         version = program._last
         if version not in self._seen:
             self._seen.add(version)
@@ -248,7 +248,7 @@ class Pmapped(Transformed):
             return
 
         def in_python(rank, given):
-            """What one device gives where compiled code does not word its exception."""
+            """The result of the plain function on one device, for an exception that compiled code cannot word."""
             leaves, structure, places, _ = self.mapped(given[:len(args)], dict(zip(kwargs, given[len(args):])))
             own, words = tree_unflatten(structure, part_of(leaves, places, rank))
             return program.base(*own, **words)
@@ -273,7 +273,7 @@ class Pmapped(Transformed):
             self._steps.append(entry)
 
     def on_ranks(self, leaves, structure, places, size, by_gpus=False):
-        """This process's part: its entry of arguments that all have, or arguments that are its own part."""
+        """Run this process's part: its own entry of the arguments, or all of them if they are its own part."""
         if not machine.RUN:
             raise KindError('backend="mpi" needs processes that are joined', None,
                             "Call gs.distributed.initialize(), or start with mpiexec -n 4 python -m gradscribe.run ...")
@@ -310,7 +310,7 @@ class Pmapped(Transformed):
             for leaf, axis in found])
 
     def collected(self, results, stack=np.stack):
-        """The results of all devices, laid along out_axes."""
+        """The results of all devices, stacked along out_axes."""
         first, structure = tree_flatten(results[0])
         places = axes_of(results[0], self.out_axes, "out_axes")
         others = [tree_leaves(r) for r in results[1:]]
@@ -321,12 +321,12 @@ class Pmapped(Transformed):
 
 
 def part_of(leaves, places, rank):
-    """The leaves that one device is given."""
+    """The leaves for one device."""
     return [leaf if axis is None else leaf[(slice(None),) * axis + (rank,)] for leaf, axis in zip(leaves, places)]
 
 
 def shown(program: Any, args: Sequence, kwargs: dict[str, Any]) -> Version:
-    """The version of a program for these arguments; where it is new, its text is for them."""
+    """The version of a program for these arguments, which become the program's example if it is new."""
     before = program._last
     version = program.compiled_for(args, kwargs)
     if version is not before:
@@ -338,7 +338,7 @@ def shown(program: Any, args: Sequence, kwargs: dict[str, Any]) -> Version:
 
 
 def source_of(program: Any) -> str:
-    """What one device runs, before it is compiled."""
+    """The text of what one device runs, before compilation."""
     if getattr(program, "example", None) is None:
         return program.source
     args, kwargs = program.example
@@ -357,7 +357,7 @@ def hashed(text: str) -> str:
 
 
 def axes_of(value, axis, what):
-    """The axis of each leaf of a tree, from one for all or a tree of them."""
+    """The axis of each leaf of a tree, from one axis for all or a tree of axes."""
     if axis is None or type(axis) is int:
         return [axis] * len(tree_leaves(value))
     try:

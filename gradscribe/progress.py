@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Word of what takes long: a function is being transformed, or Numba compiles it.
+"""Progress of long steps: a function is being transformed, or Numba compiles it.
 
-After two seconds one line on a terminal says what, how many statements and for how long, in place (by tqdm where it is
-installed, so that bars of the program's own are left alone).  Elsewhere nothing is written.  The logger "gradscribe" is
-told at level INFO, after two seconds and at the end.  GRADSCRIBE_PROGRESS=off writes no line.
+After two seconds, one line on a terminal shows the step, the number of statements and the time, updated in place (by
+tqdm if installed, so that it does not disturb the program's own bars).  Elsewhere nothing is written.  The logger
+"gradscribe" gets a message at level INFO after two seconds and at the end.  GRADSCRIBE_PROGRESS=off turns the line off.
 
 >>> from gradscribe import progress
 >>> with progress.telling("transforming", "loss", lambda: 12):
@@ -18,8 +18,8 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-AFTER = 2.0                         # seconds, of which nothing is said
-EVERY = 0.25                        # seconds from one look to the next
+AFTER = 2.0                         # seconds before the line appears
+EVERY = 0.25                        # seconds between updates
 
 log = logging.getLogger("gradscribe")
 _told = threading.local()
@@ -27,7 +27,7 @@ _told = threading.local()
 
 @contextmanager
 def telling(doing: str, name: str, count: Callable[[], int]) -> Iterator[None]:
-    """What is done within, in this thread; the outermost one speaks.  count: gives the number of statements so far."""
+    """Report the progress of a `with` block; of nested ones, the outermost reports.  count: statements so far."""
     line = on_a_terminal()
     if getattr(_told, "now", False) or not (line or log.isEnabledFor(logging.INFO)):
         yield
@@ -49,12 +49,12 @@ def telling(doing: str, name: str, count: Callable[[], int]) -> Iterator[None]:
 
 
 def on_a_terminal() -> bool:
-    """Whether a line of progress is wanted, and there is a terminal to write it to."""
+    """Whether there is a terminal for a line of progress, and GRADSCRIBE_PROGRESS is not off."""
     if os.environ.get("GRADSCRIBE_PROGRESS", "").lower() in ("off", "0", "no"):
         return False
     try:
         return sys.stderr.isatty()
-    except (AttributeError, ValueError):            # there is none, or it is closed
+    except (AttributeError, ValueError):            # no stream, or a closed one
         return False
 
 
@@ -74,11 +74,11 @@ def _watch(words, done, line):
 
 
 def _line():
-    """(what writes a line in place of the one before, what ends it)"""
+    """(function that writes a line over the one before, function that ends it)"""
     try:
         from tqdm import tqdm
     except ImportError:
         return lambda text: print(f"\r{text}", end="", file=sys.stderr, flush=True), lambda: print(file=sys.stderr)
-    size = shutil.get_terminal_size()               # some terminals have no size of their own
+    size = shutil.get_terminal_size()               # some terminals report no size
     bar = tqdm(bar_format="{desc}", file=sys.stderr, ncols=size.columns, nrows=size.lines)
     return bar.set_description_str, bar.close

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How a transformed function was made, as text: what a written file says of itself, and the way back from that."""
+"""How a transformed function was made, as text: a written file's heading has this, and `check` reads it back."""
 import ast
 import functools
 import hashlib
@@ -22,7 +22,7 @@ from gradscribe.transformed import Transformed
 # --- transformations --------------------------------------------------------------------------------------------------
 
 def recipe(fn: Any) -> str:
-    """The calls that make a transformed function from the user's, which is called `f` in it.
+    """The expression that makes a transformed function from the user's, `f`.
 
     >>> import gradscribe as gs
     >>> recipe(gs.vmap(gs.grad(lambda w, x: w * x, argnums=(0, 1)), in_axes=(None, 0)))
@@ -54,7 +54,7 @@ def recipe(fn: Any) -> str:
 
 
 def cooked(text: str, function: Callable) -> Any:
-    """The transformed function that a recipe makes of a function."""
+    """The transformed function that a recipe makes from a function."""
     def one(node):
         if isinstance(node, ast.Name) and node.id == "f":
             return function
@@ -62,21 +62,21 @@ def cooked(text: str, function: Callable) -> Any:
                 node.func.id in ("grad", "value_and_grad", "vmap", "jacfwd", "jacrev", "hessian", "vjp_of", "jvp_of"):
             return getattr(api, node.func.id)(one(node.args[0]), **{k.arg: ast.literal_eval(k.value)
                                                                     for k in node.keywords})
-        raise KindError(f"{ast.unparse(node)} is no transformation")
+        raise KindError(f"{ast.unparse(node)} is not a transformation")
     return one(ast.parse(text, mode="eval").body)
 
 
 # --- functions --------------------------------------------------------------------------------------------------------
 
 def users_function(fn: Any) -> Any:
-    """The function below all transformations."""
+    """The user's function, below all transformations."""
     while isinstance(fn, Transformed):
         fn = fn.base
     return fn
 
 
 def named(function: Any) -> str | None:
-    """package.module:function, if that is where it is found."""
+    """The name package.module:function of a function; None if it is not found there."""
     module, name = getattr(function, "__module__", None), getattr(function, "__qualname__", None)
     if not module or not name or "<" in name or module == "__main__":
         return None
@@ -88,13 +88,13 @@ def named(function: Any) -> str | None:
 
 
 class NotImported(Exception):
-    """Why a module that a name tells of is not imported."""
+    """The module of a name cannot be imported."""
 
 
 def found(name: str) -> Any:
-    """The function that package.module:function names.
+    """The function with the name package.module:function.
 
-    Raises KindError if there is none, from NotImported where its module cannot be imported.
+    Raises KindError if there is none, from NotImported if its module cannot be imported.
     """
     module, colon, path = name.partition(":")
     if not colon:
@@ -116,9 +116,9 @@ def public(module):
 
 
 def fingerprint(function: Any, seen: Iterable[tuple[Any, str, Any]]) -> str:
-    """A hash of all the text that was read: of the function, of what it calls, and the constants; not of comments.
+    """A hash of all source that was read, without comments: the function, the functions it calls, and constants.
 
-    seen: (holder, name, value) of what was read from outside.
+    seen: (holder, name, value) of each value that was read from outside.
     """
     parts = {("", "function"): _trace(function)}
     for holder, name, value in seen:
@@ -143,7 +143,7 @@ def _trace(value):
     if inspect.isfunction(value) or inspect.isclass(value):
         try:
             return ast.dump(without_docstrings(ast.parse(textwrap.dedent(inspect.getsource(value)))))
-        except (OSError, TypeError, SyntaxError):       # a lambda in the middle of a line
+        except (OSError, TypeError, SyntaxError):       # for example a lambda in the middle of a line
             code = getattr(value, "__code__", None)
             return f"{code.co_code.hex()} {code.co_consts!r}" if code is not None else value.__qualname__
     return repr(value)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""GRADSCRIBE_DUMP=folder: every text that a run emits or compiles, in a file each, with a page that lists them."""
+"""GRADSCRIBE_DUMP=folder: each text that a run emits or compiles is written to a file, with a page that lists them."""
 import html
 import itertools
 import os
@@ -9,18 +9,18 @@ ENDS = {"function": ".function.py", "emitted": ".py", "lowered": ".lowered.py", 
 TOLD = {".function.py": "the user's function", ".lowered.py": "compiled by Numba", ".ll": "what LLVM made of it",
         ".py": "emitted"}
 _count = itertools.count(1)
-_written: set[tuple[str, str, str, str]] = set()    # what has a file, so that it gets no second one
+_written: set[tuple[str, str, str, str]] = set()    # texts that have a file
 
 
 def recording() -> bool:
-    """Whether a run is written down."""
+    """Whether GRADSCRIBE_DUMP is set."""
     return bool(os.environ.get("GRADSCRIBE_DUMP"))
 
 
 def record(label: str, text: str, stage: str) -> None:
-    """Write a text to the folder that GRADSCRIBE_DUMP names; nothing where it names none.
+    """Write a text to the folder GRADSCRIBE_DUMP, if that is set.
 
-    stage: function (the user's), emitted, lowered (for Numba), llvm.
+    stage: function (the user's), emitted, lowered (for Numba) or llvm.
     """
     wanted = os.environ.get("GRADSCRIBE_DUMP", "")
     if not wanted or (wanted, label, text, stage) in _written:

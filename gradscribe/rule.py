@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rules for functions of one's own: `gs.rule.elementwise(f, ...)` and its kin, and `gs.rule.check(f)`.
+"""Derivative rules for a user's own functions: gs.rule.elementwise(f, ...) and other kinds, and gs.rule.check(f).
 
-A record is written as those of NumPy's functions are (docs/rules.md): a class whose parts are ordinary functions.  The
-function itself stays as it is, is called by its name in emitted source, and compiled from its own source by jit.
+A rule is a class whose parts are ordinary functions, as for NumPy's functions (docs/rules.md).  The function itself
+does not change: emitted source calls it by its name, and jit compiles it from its own source.
 
 >>> import numpy as np, gradscribe as gs
 >>> def softplus(x):
@@ -38,11 +38,11 @@ _count = itertools.count()
 
 
 def _kind(declare):
-    """A kind of rule for functions of one's own: the result may share memory with any argument unless fresh=True.
+    """A decorator for rules of this kind; the function's result may share memory with any argument unless fresh=True.
 
-    raises=False: the function raises for no argument of the ranks and dtypes it takes, so it may be called before a
-    loop that is perhaps not entered.  The order of entries in memory, and whether a result without axes is an array or
-    a number, are not known.  The adjoint `dy` that a part is given has the shape of the result.
+    raises=False: the function raises no exception for arguments of the ranks and dtypes it takes, so that a call may be
+    moved out of a loop that may not be entered.  The memory layout of the result, and whether a result without axes is
+    an array or a scalar, are not assumed.  The adjoint `dy` that a part gets has the shape of the result.
     """
     whole = {} if declare is records.elementwise or declare is records.constant else {"expand": True}
 
@@ -60,14 +60,14 @@ STEP, CLOSE = 1e-6, 1e-5
 
 @public
 def check(function: Callable, compiled: bool = False) -> int:
-    """Hold the rule of a function against numbers, on each of its samples; the number of comparisons made.
+    """Check the rule of a function numerically on each of its samples; returns the number of comparisons.
 
     The tangent is compared with central differences, the adjoint with the tangent by the inner product, the second
-    derivative with differences of the adjoint; float32 stays float32; a batch is compared with a loop; compiled: the
-    compiled adjoint with the plain one.  The function writes into no argument, and what a record says is fresh shares
-    no memory with one.
+    derivative with differences of the adjoint, and a batch with a loop; with compiled, also the compiled adjoint with
+    the plain one.  float32 must stay float32, the function must not write into an argument, and a result that its rule
+    declares fresh must share no memory with one.
 
-    Raises AssertionError that says what differs, KindError for a function without a rule or samples.
+    Raises AssertionError with the difference; KindError for a function without a rule or samples.
 
     >>> import numpy as np, gradscribe as gs
     >>> gs.rule.check(np.tanh) > 20
@@ -88,7 +88,7 @@ def check(function: Callable, compiled: bool = False) -> int:
 
 
 def _memory_compared(rule, function, args, kwargs, label):
-    """Whether a function writes into no array among its arguments, and gives none where its record says so."""
+    """Check that a function writes into no argument, and that a fresh result shares no memory with one."""
     before, given = copy.deepcopy((args, kwargs)), _leaves([*args, *kwargs.values()])
     results = [v for v in _leaves(function(*args, **kwargs)) if isinstance(v, np.ndarray)]
     given = [v for v in given if isinstance(v, np.ndarray)]
@@ -103,7 +103,7 @@ def _memory_compared(rule, function, args, kwargs, label):
 
 
 class _Sample:
-    """One call of a function: `call` takes the floating-point arguments alone."""
+    """One call of a function; `call` takes only the floating-point arguments."""
 
     def __init__(self, function, args, kwargs, label):
         self.label, self.points, space, inside = label, [], {"function": function}, []

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A script as one process of an MPI run: mpiexec -n 4 python -m gradscribe.run train.py [arguments]
+"""Runs a script as one process of an MPI run: mpiexec -n 4 python -m gradscribe.run train.py [arguments]
 
-The process that mpiexec starts runs the script in a child, and says how it ended: a child that is killed says nothing
-itself.  The others learn of it and end with a message of their own before mpiexec ends them all.
+The process that mpiexec starts runs the script in a child process and reports how it ended, since a child that is
+killed cannot do so itself.  The other processes then end with a message before mpiexec ends them all.
 """
 import os
 import runpy
@@ -15,11 +15,11 @@ from gradscribe import distributed
 from gradscribe.machine import RUN
 
 INSIDE = "--inside"
-PATIENCE = 3.0                          # seconds that the others have to say what they know
+PATIENCE = 3.0                          # seconds for the other processes to print their messages
 
 
 def watch(arguments: list[str]) -> int:
-    """Run the script in a child; gives the exit code."""
+    """Run the script in a child process; returns the exit code."""
     rank = os.environ.get("PMI_RANK") or os.environ.get("PMIX_RANK") or os.environ.get("OMPI_COMM_WORLD_RANK") or "0"
     child = subprocess.Popen([sys.executable, "-m", "gradscribe.run", INSIDE, *arguments], close_fds=False)
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGUSR1):
@@ -39,21 +39,20 @@ def watch(arguments: list[str]) -> int:
 def end_run(code: int) -> None:
     """Ask mpiexec to end all processes.
 
-    MPICH's does not always see that one has ended with an error (one run in twenty went on for ever); it listens to
-    the line by which a process asks (PMI, simple protocol version 1: the message abort).  Other launchers look at exit
-    codes.
+    MPICH's does not always notice that a process has ended with an error (one run in twenty never ended), but it obeys
+    the message "abort" on a process's PMI connection (simple protocol, version 1).  Other launchers use exit codes.
     """
     line = os.environ.get("PMI_FD", "")
     if line.isdigit():
         try:
             os.write(int(line), b"cmd=abort exitcode=%d\n" % code)
         except OSError:
-            return                      # mpiexec has gone before
+            return                      # mpiexec has ended already
         time.sleep(PATIENCE)
 
 
 def inside(arguments: list[str]) -> None:
-    """Join the run, then the script."""
+    """Join the run, then run the script."""
     distributed.initialize()
     world = RUN["world"]
     sys.argv = arguments

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The state of a training run on disk, whole or not at all: what is killed goes on from the last whole one."""
+"""gs.distributed.save and restore: atomic checkpoints of a training run on disk."""
 import hashlib
 import io
 import os
@@ -15,10 +15,10 @@ __all__ = ["restore", "save"]
 
 
 def save(folder: str | os.PathLike, step: int, tree: Any, keep: int = 2) -> None:
-    """Write a tree of arrays and numbers as folder/step_000000042.npz; the first process of a run writes, for all.
+    """Write a tree of arrays and numbers to folder/step_000000042.npz; in an MPI run, only the first process writes.
 
-    The file is written beside, brought to the disk and then renamed: whoever looks finds a whole file or none.
-    The `keep` newest are kept.
+    The write is atomic: the data go to a temporary file, which is synced and then renamed.  Only the `keep` newest
+    files are kept.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -49,11 +49,11 @@ def save(folder: str | os.PathLike, step: int, tree: Any, keep: int = 2) -> None
 
 
 def restore(folder: str | os.PathLike, like: Any) -> tuple[int, Any] | None:
-    """The newest (step, tree) that is whole, with the structure of `like`; None where there is none.
+    """The newest intact (step, tree), with the structure of `like`; None if there is none.
 
-    In a run of several processes all take the newest that all can read.
+    In an MPI run, all processes restore the same step: the minimum of the newest intact steps that they find.
 
-    Raises ValueError where the file has not as many leaves as `like`.
+    Raises ValueError if the file does not have as many leaves as `like`.
     """
     leaves, structure = tree_flatten(like)
     found = {step: path for step, path in _steps(Path(folder)) if _read(path) is not None}
@@ -72,7 +72,7 @@ def restore(folder: str | os.PathLike, like: Any) -> tuple[int, Any] | None:
 
 
 def _like(array, leaf):
-    """A number where a number was."""
+    """An array as a Python number or NumPy scalar, if the leaf is one."""
     if isinstance(leaf, (bool, int, float, complex)) and not isinstance(leaf, np.generic):
         return type(leaf)(array[()])
     return array if isinstance(leaf, np.ndarray) else array[()]
@@ -84,7 +84,7 @@ def _steps(folder):
 
 
 def _read(path):
-    """The content of a file that is whole."""
+    """The content of a file; None if it cannot be read or its hash does not match."""
     try:
         content = path.read_bytes()
     except OSError:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Shapes and dtypes of results without computing them."""
+"""gs.eval_shape: the shapes and dtypes of results, without computing them."""
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -17,7 +17,7 @@ from gradscribe.tree_util import tree_map
 
 
 class ShapeDtypeStruct:
-    """A shape and a dtype: what there is to say of an array that is not there.
+    """A shape and a dtype, in the place of an array.
 
     >>> ShapeDtypeStruct((2, 3), np.float32)
     ShapeDtypeStruct(shape=(2, 3), dtype=float32)
@@ -52,7 +52,7 @@ class ShapeDtypeStruct:
 
 
 def stand_in(leaf: Any) -> Any:
-    """An array of a shape that takes no memory."""
+    """A broadcast array of the leaf's shape and dtype, which takes no memory."""
     if isinstance(leaf, np.ndarray | np.generic) or not (hasattr(leaf, "shape") and hasattr(leaf, "dtype")):
         return leaf
     zero = np.zeros((), leaf.dtype)
@@ -60,7 +60,7 @@ def stand_in(leaf: Any) -> Any:
 
 
 def normal_form_for(fun: Callable, args: tuple, kwargs: Mapping[str, Any]) -> Function:
-    """The finished normal form of a function for arguments like these; lengths have the sizes of the example."""
+    """The finished normal form of a function for such arguments; its lengths have the sizes of the arguments."""
     made = Transformed(fun, Identity())
     made.__name__ = getattr(fun, "__name__", "function")
     args, kwargs = tree_map(stand_in, as_numpy(tuple(args))), tree_map(stand_in, as_numpy(dict(kwargs)))
@@ -74,7 +74,7 @@ def eval_shape(fun: Callable, *args: Any, **kwargs: Any) -> Any:
     """The shapes and dtypes of fun(*args, **kwargs), in the structure of the result; nothing is computed.
 
     Arguments are arrays, numbers, ShapeDtypeStructs or other objects with a shape and a dtype, or trees of them.
-    ShapeError where a length depends on values.
+    Raises ShapeError if a length depends on values.
 
     >>> eval_shape(lambda A, x: {"y": A @ x, "n": np.sum(x)}, ShapeDtypeStruct((3, 4), float), np.ones(4))
     {'y': ShapeDtypeStruct(shape=(3,), dtype=float64), 'n': ShapeDtypeStruct(shape=(), dtype=float64)}
@@ -96,7 +96,7 @@ def _of_fact(fact):
     if isinstance(fact, Listed) and fact.dims[0].size is not None:
         return [_of_fact(Array(fact.dtype, fact.dims[1:])) for _ in range(fact.dims[0].size)]
     if not isinstance(fact, Array):
-        return None                     # a text, a generator: it has no shape
+        return None                     # a string or a generator has no shape
     sizes = [d.size for d in fact.dims]
     if None in sizes:
         raise ShapeError("a length of the result depends on values, not on shapes alone", None, "Run the function.")

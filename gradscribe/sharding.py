@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""gs.shard_map: one program on a mesh of devices, each with its own block of the arguments."""
+"""gs.shard_map: one program on a mesh of devices (SPMD), each with its own block of the arguments."""
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -20,9 +20,9 @@ __all__ = ["Mesh", "P", "PartitionSpec", "shard_map"]
 
 
 class PartitionSpec(tuple):
-    """Which axes of a mesh each axis of an array is cut along: a name, a tuple of names, or None for not at all.
+    """How an array is sharded: for each of its axes a mesh axis, a tuple of mesh axes, or None for an axis that is not.
 
-    Axes of the array that are not named at the end are not cut.
+    Missing entries at the end mean None.
 
     >>> PartitionSpec("data", None)
     PartitionSpec('data', None)
@@ -35,7 +35,7 @@ class PartitionSpec(tuple):
         return f"PartitionSpec({', '.join(map(repr, self))})"
 
     def cut(self) -> list[tuple]:
-        """The names for each axis, as tuples."""
+        """The mesh axes of each array axis, as tuples."""
         return [() if n is None else n if isinstance(n, tuple) else (n,) for n in self]
 
 
@@ -43,7 +43,7 @@ P = PartitionSpec
 
 
 class Mesh:
-    """Devices along axes that have names: Mesh((2, 2), ("data", "model")), or an array of gs.devices()."""
+    """A grid of devices with named axes: Mesh((2, 2), ("data", "model")), or Mesh(array of gs.devices(), names)."""
 
     @public
     def __init__(self, devices: Any, axis_names: Sequence[Any]):
@@ -64,16 +64,16 @@ class Mesh:
 
 @public
 def shard_map(f: Callable, *, mesh: Mesh, in_specs: Any, out_specs: Any, backend: str | None = None) -> "Sharded":
-    """The function on a mesh of devices, each with its own block of the arguments; compiled.  As jax.shard_map.
+    """The function, compiled, on a mesh of devices, each with its own block of the arguments, as jax.shard_map.
 
-    in_specs: a PartitionSpec for each argument, or a tree of them; out_specs: for the result.  An axis of an array that
-    is cut along an axis of the mesh has as many equal parts as there are devices along it.  What is not cut is the same
-    on all devices; of results that are not cut along an axis the first device's is taken.  Inside f the mesh's axes
-    have names for the functions of gs.lax.  backend: "threads" or "mpi", as for gs.pmap; under MPI each process gives
-    all of the arguments and gets all of the results.
+    in_specs: a PartitionSpec for each argument, or a tree of them; out_specs: the same for the result.  An array axis
+    that is sharded along a mesh axis is split into equal parts, one for each device along it.  Other axes are the same
+    on all devices; for results, the first device's is returned.  Inside f, the collectives of gs.lax refer to the mesh
+    axes by name.  backend: "threads" or "mpi", as for gs.pmap; under MPI, each process passes all of the arguments and
+    gets all of the results.
 
-    Gradients inside are those of gs.pmap: the sum of a loss over an axis counts once for each of its devices.  Such a
-    map is outermost: f may be a gradient, but what shard_map gives is not transformed.
+    Gradients are those of gs.pmap: a loss that is summed over an axis counts once for each of its devices.  shard_map
+    must be the outermost transformation: f may be a gradient, but the result of shard_map cannot be transformed.
 
     Raises KindError for specs that do not fit the arguments, the mesh or the devices.
 
@@ -88,7 +88,7 @@ def shard_map(f: Callable, *, mesh: Mesh, in_specs: Any, out_specs: Any, backend
 
 
 class Sharded:
-    """A function on a mesh of devices; `source` is the text that each of them runs."""
+    """A function on a mesh of devices; `source` is the text that each one runs."""
 
     def __init__(self, base, mesh, in_specs, out_specs, backend):
         if backend in ("gpu", "cuda"):
@@ -118,7 +118,7 @@ class Sharded:
             raise KindError(f"{what}: {error}", None, "Give a PartitionSpec, or a tree of them.") from None
         for leaf, spec in zip(tree_leaves(value), found):
             if not isinstance(spec, PartitionSpec):
-                raise KindError(f"{what} has {spec!r}, which is no PartitionSpec", None, 'Give gs.P("data", None).')
+                raise KindError(f"{what} has {spec!r}, which is not a PartitionSpec", None, 'Give gs.P("data", None).')
             unknown = [n for names in spec.cut() for n in names if n not in self.mesh.axis_names]
             if unknown:
                 raise KindError(f"{what}: the mesh has no axis {unknown[0]!r}", None,
@@ -128,7 +128,7 @@ class Sharded:
         return found
 
     def block(self, leaf, spec, place):
-        """One device's part of an array."""
+        """One device's block of an array."""
         index = []
         for axis, names in enumerate(spec.cut()):
             k, many = 0, 1
@@ -190,7 +190,7 @@ class Sharded:
         return self.joined([tree_unflatten(structure, [f[rank] for f in found]) for rank in range(world.size)])
 
     def joined(self, results):
-        """The results of all devices, put together as out_specs say."""
+        """The results of all devices, assembled by out_specs."""
         _, structure = tree_flatten(results[0])
         specs, made = self.specs(results[0], self.out_specs, "out_specs"), []
         for k, parts in enumerate(zip(*(tree_leaves(r) for r in results))):
@@ -200,13 +200,13 @@ class Sharded:
         return tree_unflatten(structure, made)
 
     def normal_form_(self, reader, args, words, node):
-        """Inside another function there are no devices."""
+        """Raise KindError: inside another function there are no devices."""
         raise KindError("gs.shard_map inside a function that is transformed is not read", reader.build.origin,
                         "Transform the function that it maps: gs.shard_map(gs.grad(f), ...).")
 
 
 class _Block:
-    """A block that NumPy takes for one thing."""
+    """A block as one element of an object array."""
 
     def __init__(self, value):
         self.value = value

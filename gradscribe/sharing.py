@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Versions that are found again when a function is transformed again.
+"""A cache of versions for functions that are transformed again.
 
-`gs.value_and_grad(f)(x)` in a loop makes a new object in each pass; it begins with the versions that the one before has
-made of the same function with the same transformation.  They hang on the function, and go with it.  A version's guards
-are asked at each call, as ever.  More could have changed between two transformations than between two calls: code and
-defaults of the functions that were read, rules, containers.  Functions and arrays that were read are compared here with
-what they were; where anything else was read that may change, nothing is shared.
+`gs.value_and_grad(f)(x)` in a loop makes a new object in each pass, which starts with the versions that earlier ones
+made from the same function with the same transformation.  They are stored on the function and freed with it.  A
+version's guards are checked at each call as usual.  Between two transformations more may change than between two
+calls: code and defaults of the functions that were read, rules, containers.  Functions and arrays that were read are
+compared here; if anything else was read that may change, nothing is shared.
 
 >>> import gradscribe as gs
 >>> def f(x):
@@ -30,15 +30,15 @@ NUMBERS = (bool, int, float, complex, str, type(None), type(Ellipsis))
 
 
 class Known:
-    """The versions of one function for one transformation, and what they were made from."""
+    """The versions of one function for one transformation, and what they depend on."""
 
     def __init__(self, stamp=None):
         self.exact, self.versions, self.static, self.least, self.tied = {}, {}, set(), {}, ()
-        self.history, self.made = deque(maxlen=1000), deque(maxlen=16)  # what was made and why; the last versions
+        self.history, self.made = deque(maxlen=1000), deque(maxlen=16)  # each version and its reason; the last versions
         self.stamp, self.functions, self.arrays, self.shared = stamp, {}, {}, stamp is not None
 
     def learn(self, base, reader):
-        """A version was made by this reader: whether all that it read is known not to change unseen."""
+        """Record what a new version depends on: whether a change of all that its reader read would be noticed."""
         if self.shared:
             self.shared = not (reader.environment.kind_guards or reader.outer.stateful) and self.stable(base) and all(
                 map(self.stable_read, reader.environment.guards))
@@ -70,13 +70,13 @@ class Known:
         return module in LIBRARIES and (kind is not type or module in ("numpy", "builtins")) and callable(value)
 
     def current(self) -> bool:
-        """Whether all is still what it was, guards apart."""
+        """Whether all that versions depend on, apart from their guards, is unchanged."""
         return self.shared and all(all(map(same, parts_of(f), parts)) for f, parts in self.functions.items()) and all(
             a.dtype == dtype and a.shape == shape for a, dtype, shape in self.arrays.values())
 
 
 class Store:
-    """What hangs on a function; a copy of the function's attributes that belongs to another one is empty."""
+    """The attribute of a function that holds its versions; empty if it was copied to another function."""
 
     def __init__(self, owner=None):
         self.owner, self.known = owner, {}
@@ -86,7 +86,7 @@ class Store:
 
 
 def known_for(base: Any, transform: Any) -> Known:
-    """Versions that were made before, or none yet."""
+    """The versions of a function for a transformation, possibly none."""
     if type(base) is not types.FunctionType or os.environ.get("GRADSCRIBE_DUMP"):
         return Known()
     options = tuple(sorted(vars(transform).items()))
@@ -104,7 +104,7 @@ def known_for(base: Any, transform: Any) -> Known:
 
 
 def written(value) -> bool:
-    """Whether a value is the same as another that is written in the same way."""
+    """Whether equal repr means equal values: constants, and tuples of constants."""
     return all(map(written, value)) if type(value) is tuple else type(value) in NUMBERS
 
 

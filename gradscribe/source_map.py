@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which lines of the user's an emitted line came from, and back."""
+"""gs.source_map: from lines of emitted text to the user's lines, and back."""
 import ast
 import functools
 import inspect
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class Place(NamedTuple):
-    """A line of the user's: the file as Python names it, the line from 1, the function."""
+    """A line of the user's: the file, the line from 1, the function."""
     file: str
     line: int
     function: str
@@ -24,16 +24,16 @@ class Place(NamedTuple):
 class SourceMap:
     """Lines of an emitted text, from 1, and the places that they came from.
 
-    lines: {emitted line: [Place, ...]}, the statement that it is first, those that have become part of it after that;
-    rules, identities: {emitted line: [text, ...]}, what made it; `emitted(line, file)`: the emitted lines that came
-    from one of the user's.
+    lines: {emitted line: [Place, ...]}, its own statement first, then those that were merged into it; rules,
+    identities: {emitted line: [text, ...]}, the rules and identities that made it; `emitted(line, file)`: the emitted
+    lines that came from one of the user's.
     """
 
     def __init__(self, lines: dict[int, list[Place]], rules: dict[int, list[str]], identities: dict[int, list[str]]):
         self.lines, self.rules, self.identities = lines, rules, identities
 
     def reasons(self, line: int) -> list[str]:
-        """The rules and the identities that made an emitted line, in words."""
+        """The rules and identities that made an emitted line, in words."""
         return [f"rule of {part}" for part in self.rules.get(line, ())] + self.identities.get(line, [])
 
     def emitted(self, line: int, file: str | None = None) -> list[int]:
@@ -48,8 +48,8 @@ class SourceMap:
 def source_map(fn: Any, *args: Any, **kwargs: Any) -> SourceMap:
     """The places in the user's files that the lines of an emitted text came from.
 
-    fn: a transformed function; args: arguments that choose the specialisation, the last call's without them.  Lines
-    that belong to no statement (imports, headings) are left out.  Raises KindError before any call.
+    fn: a transformed function; args: arguments that choose the specialisation; without them, the last call's is used,
+    and KindError is raised before any call.  Lines that belong to no statement (imports, headings) are left out.
 
     >>> import gradscribe as gs
     >>> def cube(x):
@@ -72,14 +72,14 @@ def source_map(fn: Any, *args: Any, **kwargs: Any) -> SourceMap:
 
 
     def of_each(told):
-        """{line: what all its origins tell}"""
+        """{line: the texts of all its origins}"""
         return {k: list(dict.fromkeys(t for o in found for t in told(o))) for k, found in origins.items()}
     return SourceMap(of_each(lambda o: [Place(o.file, o.line, o.function)]), of_each(lambda o: o.rules),
                      of_each(lambda o: o.identities))
 
 
 def version_of(fn: Any, args: tuple, kwargs: dict[str, Any]) -> "Version":
-    """The specialisation for arguments, or the last call's."""
+    """The specialisation for arguments, or that of the last call."""
     make = getattr(fn, "version_for", None)
     if make is None:
         raise KindError(f"{getattr(fn, '__name__', repr(fn))} is not a transformed function", None,
@@ -101,7 +101,7 @@ class Block(NamedTuple):
 
 
 def blocks(function: Any, places: Iterable[Place]) -> list[Block]:
-    """The text of a function, and of those that the other places are in."""
+    """The source of a function, and of the functions around the other places."""
     found = []
     try:
         lines, start = inspect.getsourcelines(getattr(function, "fun", getattr(function, "py_func", function)))

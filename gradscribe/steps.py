@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The short way of gs.pmap: arguments like those of an earlier call go straight to the threads.
+"""The fast path of gs.pmap: arguments like those of an earlier call go straight to the threads.
 
-The general way takes arguments apart as trees, finds the version, and has each device call it.  Here one text of Python
-does it for all devices: it takes the leaves of the arguments by their paths, gives each device its entries, and lays
-the results along their axes; codegen/launching.py runs what is compiled.
+The general path flattens the arguments, finds the version, and has each device call it.  Here one generated Python
+function does it for all devices: it reads the leaves of the arguments by their paths, passes each device its entries,
+and stacks the results; codegen/launching.py runs the compiled code.
 """
 from collections.abc import Callable
 from typing import Any, cast
@@ -18,7 +18,7 @@ from gradscribe.tree_util import tree_flatten
 
 
 class Place:
-    """Stands for a leaf of the result."""
+    """A placeholder for a leaf of the result."""
 
     def __init__(self, number):
         self.number = number
@@ -26,10 +26,9 @@ class Place:
 
 def step_of(version: Version, axes: list, size: int, launcher: Any, collected: Callable, axes_of_result: Callable,
             deadline: Callable) -> Callable | None:
-    """A function of the arguments of a call that has each of `size` devices run a version; None where the general way
-    is to be taken.
+    """A function of a call's arguments that runs a version on `size` devices; None if there is no fast path.
 
-    axes: for each argument a tree with the axis of each leaf in its place, -1 where all have the same; launcher: see
+    axes: for each argument a tree of the axes of its leaves, -1 for one that is not mapped; launcher: see
     launching.Launcher; collected(trees): the result from those of all devices; axes_of_result(tree): the axis of each
     leaf of a result; deadline(): seconds.
     """
@@ -67,12 +66,12 @@ def step_of(version: Version, axes: list, size: int, launcher: Any, collected: C
 
 
 def grows(node):
-    """Whether a result holds lists whose lengths are known when running only."""
+    """Whether a result contains lists whose lengths are known only at run time."""
     return isinstance(node, Pack) and (node.kind == "grown" or any(map(grows, node.items)))
 
 
 def where(result, count, axes_of_result):
-    """The axis of each leaf of a result, in the order of compiled code; None where its tree has other leaves."""
+    """The axis of each leaf of a result, in the order of compiled code; None if its tree has other leaves."""
     space = {f"leaf_{k}": Place(k) for k in range(count)}
     tree = eval(_rebuilt(result, iter(list(space)), space), space)
     leaves, _ = tree_flatten(tree)
@@ -80,7 +79,7 @@ def where(result, count, axes_of_result):
         return None
     try:
         axes = axes_of_result(tree)
-    except KindError:                   # which the general way tells
+    except KindError:                   # the general path raises it
         return None
     out = [None] * count
     for leaf, axis in zip(leaves, axes):
@@ -89,7 +88,7 @@ def where(result, count, axes_of_result):
 
 
 def laid(axis, parts):
-    """np.stack, which takes longer than a short step."""
+    """np.stack, but faster: np.stack takes longer than a short step."""
     first = parts[0]
     if axis != 0 or isinstance(first, np.ndarray) and any(x.shape != first.shape for x in parts):
         return np.stack(parts, axis)

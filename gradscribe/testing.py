@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""gs.testing: derivatives held against differences."""
+"""gs.testing: derivatives compared with finite differences."""
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -11,11 +11,11 @@ from gradscribe.tree_util import tree_flatten, tree_leaves, tree_map, tree_unfla
 
 
 class DerivativeError(AssertionError):
-    """A derivative that differences do not bear out."""
+    """A derivative does not agree with finite differences."""
 
 
 def numerical_jvp(f: Callable, primals: Sequence[Any], tangents: Sequence[Any], eps: float = 1e-6) -> Any:
-    """The derivative of f in a direction, by central differences: (f(x + h v) - f(x - h v)) / 2h.
+    """The directional derivative of f by central differences: (f(x + h v) - f(x - h v)) / 2h.
 
     >>> round(float(numerical_jvp(lambda x: x ** 3, (2.0,), (1.0,))), 6)
     12.0
@@ -28,7 +28,7 @@ def numerical_jvp(f: Callable, primals: Sequence[Any], tangents: Sequence[Any], 
 @public
 def check_jvp(f: Callable, args: Sequence[Any], atol: float | None = None, rtol: float | None = None,
               eps: float | None = None, seed: int = 0) -> None:
-    """Holds gs.jvp of f against central differences, in a random direction.  DerivativeError if they differ."""
+    """Compare gs.jvp of f with central differences in a random direction.  DerivativeError if they differ."""
     atol, rtol, eps = _tolerances(args, atol, rtol, eps)
     tangents = _random_like(tuple(args), np.random.default_rng(seed))
     y, y_dot = jvp(f, tuple(args), tangents)
@@ -39,7 +39,7 @@ def check_jvp(f: Callable, args: Sequence[Any], atol: float | None = None, rtol:
 @public
 def check_vjp(f: Callable, args: Sequence[Any], atol: float | None = None, rtol: float | None = None,
               eps: float | None = None, seed: int = 0) -> None:
-    """Holds gs.vjp of f against central differences: <dy, J v> = <J' dy, v>.  DerivativeError if they differ."""
+    """Compare gs.vjp of f with central differences: <dy, J v> = <J' dy, v>.  DerivativeError if they differ."""
     atol, rtol, eps = _tolerances(args, atol, rtol, eps)
     rng = np.random.default_rng(seed)
     tangents = _random_like(tuple(args), rng)
@@ -53,7 +53,7 @@ def check_vjp(f: Callable, args: Sequence[Any], atol: float | None = None, rtol:
 @public
 def check_grads(f: Callable, args: Sequence[Any], order: int, modes: Sequence[str] = ("fwd", "rev"),
                 atol: float | None = None, rtol: float | None = None, eps: float | None = None, seed: int = 0) -> None:
-    """Holds the derivatives of f up to an order against central differences, in random directions.
+    """Compare the derivatives of f up to an order with central differences in random directions.
 
     args: the arguments, trees of floating-point numbers and arrays.  modes: "fwd" for gs.jvp, "rev" for gs.vjp; an
     order above one differentiates these again, in each combination.  Tolerances default to 1e-6 in double precision

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""BLAS with one thread for each device: libraries that have threads of their own do not use them meanwhile."""
+"""BLAS with one thread for each device, while gs.pmap runs on threads."""
 import sys
 import threading
 from collections.abc import Iterator
@@ -9,12 +9,12 @@ from threadpoolctl import ThreadpoolController
 
 _lock = threading.Lock()
 _depth = [0]
-_known: dict[str, object] = {}          # "modules": how many there were, "libraries": of BLAS, that were found then
+_known: dict[str, object] = {}          # "libraries": the BLAS libraries found, "modules": the number of modules then
 _before: list = []
 
 
 def _libraries():
-    """The BLAS libraries of the process; looked for again when modules have been imported."""
+    """The BLAS libraries of the process; searched again after imports."""
     if _known.get("modules") != len(sys.modules):
         _known["libraries"] = ThreadpoolController().select(user_api="blas").lib_controllers
         _known["modules"] = len(sys.modules)
@@ -23,7 +23,7 @@ def _libraries():
 
 @contextmanager
 def one_thread_each() -> Iterator[None]:
-    """Inside, a product of matrices takes one thread."""
+    """A context in which BLAS uses one thread."""
     with _lock:
         _depth[0] += 1
         if _depth[0] == 1:

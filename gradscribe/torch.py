@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""gs.to_torch: a NumPy function as one of PyTorch's, with the gradient that the compiler writes."""
+"""gs.to_torch: a NumPy function as a function of PyTorch tensors, differentiated by Gradscribe."""
 from collections.abc import Callable
 from typing import Any
 
@@ -13,10 +13,10 @@ from gradscribe.tree_util import tree_flatten, tree_leaves, tree_unflatten
 
 
 def to_torch(fun: Callable, *, jit: bool = False) -> Callable:
-    """A function of tensors that computes what fun does with arrays, and that PyTorch differentiates by gs.vjp.
+    """The function fun of arrays as a function of tensors, which PyTorch differentiates by gs.vjp.
 
-    Arguments: tensors in the host's memory, numbers, or lists, tuples and dicts of them; the result is a tensor or such
-    a container.  jit: values and gradients are compiled.  PyTorch can differentiate the gradient again.
+    Arguments are CPU tensors, numbers, or lists, tuples and dicts of them; the result is a tensor or such a container.
+    jit: values and gradients are compiled.  PyTorch can differentiate the gradient again.
 
     Raises KindError for a tensor on a device.  Needs PyTorch: https://pytorch.org/docs/stable/notes/extending.html.
 
@@ -31,7 +31,7 @@ def to_torch(fun: Callable, *, jit: bool = False) -> Callable:
 
 
 class _Bridge:
-    """A function of tensors; its pullback is another one."""
+    """A function of tensors, whose pullback is another _Bridge."""
 
     def __init__(self, fun, pullback, jit):
         self.fun, self.pullback, self.jit = fun, pullback, jit
@@ -47,7 +47,7 @@ class _Bridge:
         def filled(tensors):
             return tree_unflatten(structure, _replaced(leaves, places, tensors))
 
-        def conjugate(tensor):          # PyTorch's gradients of complex numbers are conjugates of JAX's
+        def conjugate(tensor):          # PyTorch's complex gradients are the conjugates of JAX's
             return tensor.conj().resolve_conj() if tensor is not None and tensor.is_complex() else tensor
 
         class Call(torch.autograd.Function):
@@ -86,7 +86,7 @@ def _array(tensor):
 
 
 def _as_given(adjoint, tensor):
-    """An adjoint as PyTorch takes it: None for what has none."""
+    """An adjoint for PyTorch; None for an argument without one."""
     if adjoint is None or not (tensor.is_floating_point() or tensor.is_complex()):
         return None
     return adjoint

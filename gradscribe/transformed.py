@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The transformed callable: arguments to signature to version to call."""
+"""The transformed callable.  A call makes a key of its arguments, finds or makes the version for it, and runs that."""
 import collections
 import functools
 import inspect
@@ -41,53 +41,54 @@ from gradscribe.sharing import Known, known_for
 
 log = logging.getLogger("gradscribe")
 _MISSING = object()
-VALUE = math.inf                    # asked of a whole number that a version takes as a number: its value itself
-_KEPT = 512                         # exact signatures remembered by one function
+VALUE = math.inf                    # the requirement on an integer whose value a version depends on
+_KEPT = 512                         # the most exact keys that a function remembers
 
 
 class Version:
-    """One specialisation: the emitted text, its function, and what it was made from."""
+    """One specialisation: the emitted text, its function, and what these depend on."""
     __slots__ = ("_text", "compiled", "convert", "emitted", "function", "guards", "halves", "key", "kinds", "leaves",
                  "lengths", "normal_form", "outside", "seen")
 
     def __init__(self, key, normal_form, emitted, text, function, guards, convert, writes=None):
-        """writes: what `apart` is told of a function that writes into an argument."""
+        """writes: the arguments of `apart`, for a function that writes into an argument."""
         if writes is not None:
             function = apart(function, *writes)
         function = giving_objects(function, fact_of(normal_form.result))
         self.key, self.normal_form, self.emitted, self._text = key, normal_form, emitted, text
         self.function, self.guards, self.convert, self.lengths = function, guards, convert, ()
-        self.compiled = None            # the machine code, of a compiled version
-        self.leaves = None              # where its arguments are, if it has no others and writes nothing: facts, words
-        self.halves = None              # what is done once and for each tangent, of a linear function
-        self.outside = ()               # what it reads from outside
+        self.compiled = None            # the machine code of a compiled version
+        self.leaves = None              # facts and words of its arguments, if it reads nothing else and writes nothing
+        self.halves = None              # the two functions of a linear map's derivative
+        self.outside = ()               # values that it reads from outside
         if recording():
             record(normal_form.label, self.text, "lowered" if emitted is None else "emitted")
-        self.kinds, self.seen = None, ()        # of the arguments, as text; what was read from outside
+        self.kinds, self.seen = None, ()        # kinds of the arguments as text; all reads from outside
 
     @property
     def text(self) -> str:
-        """What was compiled, or what was emitted with all that it reads."""
+        """The text that was compiled, or the emitted text with all that it needs."""
         return self._text if self.emitted is None else self.emitted.source()
 
 
 class Made(NamedTuple):
-    """A specialisation that was made: of which function, for which kinds of arguments, and why."""
+    """A record of a specialisation: its function, the kinds of arguments, and why it was made."""
     function: str
     kinds: str
     why: str
 
 
 class Transformed(Named):
-    """A function made by a transformation; called like the function it was made from.
+    """A transformed function, as gs.grad and the other transformations return it.
 
-    Attributes: `source`, the emitted text of the last call's specialisation (or, before any call, of what annotations
-    say); `versions`, what was made for which kinds of arguments, and why.  `inspect.getsource` gives the emitted
-    function; `inspect.signature` the user's.
+    A call makes a specialisation for new kinds of arguments, and runs it.  Attributes: `source`, the emitted text of
+    the last call's specialisation (before any call, of one for annotations or the simplest arguments); `versions`, the
+    specialisations that were made, and why.  `inspect.getsource` shows the emitted function, `inspect.signature` the
+    user's signature.
     """
 
-    given_away = True                   # a user gets the results: each is in memory of its own
-    made_by: str | None = None          # what make_ir says of its statements inside another function
+    given_away = True                   # results go to a user, so they must not share memory
+    made_by: str | None = None          # make_ir's name for it inside another function
 
     def __init__(self, base, transform: Any):
         self.base, self.transform = base, transform
@@ -98,7 +99,7 @@ class Transformed(Named):
         self.__name__ = f"{transform.prefix}_{_name(base)}"
 
     def _begin(self):
-        """No version is made yet."""
+        """Set the state of an object without versions of its own."""
         self._known = known_for(self.base, self.transform) if type(self) is Transformed else Known()
         self._exact, self._versions, self._static = self._known.exact, self._known.versions, self._known.static
         self._last = self._reader = None
@@ -106,7 +107,7 @@ class Transformed(Named):
     _least = property(lambda self: self._known.least)
     _tied = property(lambda self: self._known.tied)
 
-    # copies and pickles have no versions: they are made where they are needed
+    # copies and pickles have no versions; they make them when needed
 
     _made_later: tuple[str, ...] = ("_known", "_exact", "_versions", "_static", "_last", "_reader")
 
@@ -139,7 +140,7 @@ class Transformed(Named):
             raise
 
     def run(self, version, args):
-        """A call of a version that has been found for such arguments."""
+        """Call a version that was found for such arguments."""
         try:
             return version.function(*[float(a) if k in version.convert else a for k, a in enumerate(args)])
         except Exception as error:
@@ -147,7 +148,7 @@ class Transformed(Named):
             raise
 
     def version_for(self, args, kwargs) -> Version:
-        """The specialisation that serves these arguments, made if there is none."""
+        """The specialisation for these arguments, made if there is none."""
         try:
             key = tuple(map(_exact, args))
             if kwargs:
@@ -166,7 +167,7 @@ class Transformed(Named):
                 if not guard():
                     break
             else:
-                self._last = version            # another object may have made it
+                self._last = version            # perhaps made by another object
                 return version
             self._exact.clear()
             self._versions.clear()
@@ -181,7 +182,7 @@ class Transformed(Named):
         return version
 
     def given(self, args, kwargs):
-        """Arguments as emitted code takes them; those that are known by value stay as they are."""
+        """The arguments, converted for emitted code; static ones are unchanged."""
         try:
             return (tuple([v if k in self._static else as_numpy(v) for k, v in enumerate(args)]),
                     {k: v if k in self._static else as_numpy(v) for k, v in kwargs.items()})
@@ -250,7 +251,7 @@ class Transformed(Named):
                 key = (*key[:-1], self._enough(args, kwargs))
             self._versions[key] = version
             return version
-        raise LanguageError("the values that must be known when transforming do not come to an end")
+        raise LanguageError("too many values must be known when transforming")
 
     def _described(self, args, kwargs, names):
         """The facts of arguments."""
@@ -258,12 +259,12 @@ class Transformed(Named):
         return facts, {k: Opaque(v) if k in self._static else describe(v, k) for k, v in kwargs.items()}
 
     def _taken_as(self, facts, words):
-        """What is taken to be so of lengths though nothing says that it must."""
+        """Assumptions about lengths that the arguments alone do not imply."""
         return ()
 
     def _asks_more(self, numbers, lengths):
-        """Whether a version asks of a whole number what none did before: to be as large, to have one value, or to be
-        equal to a length; keys tell it from then on.
+        """Whether a version has new requirements on an integer: a lower bound, a value, equality with a length.  From
+        then on, keys include them.
         """
         new, uses = {}, collections.Counter(n.normal().symbol for n in lengths)
         for path, length in numbers.items():
@@ -280,7 +281,7 @@ class Transformed(Named):
         return bool(new or tied)
 
     def _enough(self, args, kwargs):
-        """For each whole number that must be large enough in some version: whether it is, or its value."""
+        """For each integer with requirements: whether it reaches the lower bound, or its value."""
         out = []
         for path, least in self._least.items():
             value = _number_at(args, kwargs, path)
@@ -288,7 +289,7 @@ class Transformed(Named):
         return tuple(out)
 
     def _converted(self, facts, words):
-        """A Python int that is differentiated is promoted to float."""
+        """Promote Python ints that are differentiated to float; returns their positions."""
         wanted = getattr(self.transform, "wanted", None)
         if wanted is None or self.transform.prefix not in ("grad", "value_and_grad", "jac"):
             return ()
@@ -300,7 +301,7 @@ class Transformed(Named):
         return tuple(out)
 
     def _ask_for(self, demand, args, kwargs):
-        """An argument whose value must be known joins the static ones."""
+        """Make an argument static, since its value must be known while transforming."""
         names = self.parameter_names(len(args))
         roots = root_arguments(self._reader, demand.variable)
         places = []
@@ -337,7 +338,7 @@ class Transformed(Named):
         )
 
     def _why(self, kinds: dict[str, str], version) -> str:
-        """Why there was no version yet that serves arguments of these kinds."""
+        """Why no earlier version serves arguments of these kinds, in words."""
         before = [(known, kinds_) for known, kinds_ in self._known.made]
         self._known.made.append((version, kinds))
         if not before:
@@ -358,7 +359,7 @@ class Transformed(Named):
 
     @property
     def versions(self) -> tuple[Made, ...]:
-        """What was made up to now, in order: for which kinds of arguments, lengths that are known as numbers, and why.
+        """The specialisations that were made, in order: the kinds of arguments, with constant lengths, and why.
 
         >>> import numpy as np, gradscribe as gs
         >>> g = gs.grad(lambda w, x: np.sum(w * x))
@@ -371,18 +372,18 @@ class Transformed(Named):
         return tuple(self._known.history)
 
     def _record_function(self):
-        """The user's function, for a run that is written down."""
+        """Record the source of the user's function, under GRADSCRIBE_DUMP."""
         fn = self
         while isinstance(fn, (Transformed, functools.partial)):
             fn = fn.base if isinstance(fn, Transformed) else fn.func
         try:
             record(_name(fn), textwrap.dedent(inspect.getsource(getattr(fn, "py_func", fn))), "function")
-        except (OSError, TypeError):        # it has no text
+        except (OSError, TypeError):        # no source
             pass
 
     @property
     def __wrapped__(self):
-        """The emitted function of the last call's kinds, or of the simplest: what `inspect.getsource` shows."""
+        """The emitted function for the last call, or for the simplest arguments: what `inspect.getsource` shows."""
         if self._last is None:
             try:
                 emitted = self._emitted_before(simplest(self, self._attempt)[0])
@@ -400,7 +401,7 @@ class Transformed(Named):
 
     @alone
     def normal_form(self, names, facts, words, unroll=False, nested=True, platform="cpu", half="float16"):
-        """The finished normal form for arguments with these facts, and the pipeline that made it."""
+        """The finished normal form for arguments with these facts, and its pipeline."""
         pipeline = Pipeline(unroll, platform, half)
         self._reader = pipeline.reader
         with telling("transforming", self.__name__, self._count):
@@ -410,11 +411,11 @@ class Transformed(Named):
             return pipeline.finished(made, nested, self.given_away), pipeline
 
     def _count(self):
-        """How many statements there are up to now."""
+        """The number of statements so far."""
         return 0 if self._reader is None else len(self._reader.build.made)
 
     def parameter_names(self, count):
-        """Names of `count` positional arguments."""
+        """The names of `count` positional arguments."""
         try:
             inner = self.transform.split(None, list(range(count)))[0]
             return self.transform.names(parameter_names(self.base, len(inner)))[:count]
@@ -422,7 +423,7 @@ class Transformed(Named):
             return [f"x{k}" for k in range(count)]
 
     def normal_form_(self, reader, args, words, node):
-        """Read inside another function: the statements of the transformed function."""
+        """The statements of this function inside another one that is being transformed."""
         if self.made_by is None:
             return self.transform.read(reader, self.base, args, words)
         with inside(reader, f"{self.made_by} of {getattr(self.base, '__name__', 'a function')}"):
@@ -432,7 +433,7 @@ class Transformed(Named):
 
     @public
     def source_for(self, *args, **kwargs) -> str:
-        """The emitted text for arguments like these; nothing is run.
+        """The emitted text for such arguments; the function is not run.
 
         >>> import gradscribe as gs
         >>> print(gs.grad(lambda x: x ** 3).source_for(2.0))
@@ -447,13 +448,13 @@ class Transformed(Named):
 
     @public
     def emitted_for(self, *args, **kwargs):
-        """The emitted Python function for arguments like these."""
+        """The emitted Python function for such arguments."""
         return self.version_for(*self.given(args, kwargs)).function
 
     @property
     @public
     def source(self) -> str:
-        """The text for the last call's kinds; before any call, for those of annotations or the simplest that fit.
+        """The emitted text for the last call; before any call, for annotations or the simplest arguments that fit.
 
         >>> import gradscribe as gs
         >>> print(gs.grad(lambda x: x ** 3).source)
@@ -484,7 +485,7 @@ class Transformed(Named):
 
     @public
     def simplest_kinds(self) -> str:
-        """The kinds of arguments of annotations, or the simplest that fit, as `gradscribe dump --args` takes them.
+        """The kinds of arguments from annotations, or the simplest that fit, in the syntax of `gradscribe dump --args`.
 
         >>> import gradscribe as gs
         >>> gs.grad(lambda A, x: x @ A @ x).simplest_kinds()
@@ -498,8 +499,8 @@ class Transformed(Named):
         return f"<{self.__name__}{signature}{last}>"
 
     def _repr_html_(self):
-        """What a notebook shows: the function and what is made of it, side by side."""
-        from gradscribe.display import side_by_side  # only who looks at it waits for the import
+        """The HTML for a notebook: the function and its transformation side by side."""
+        from gradscribe.display import side_by_side  # imported when it is shown
         if self._last is None or self._last.emitted is None:
             return None
         return side_by_side(self)
@@ -509,11 +510,11 @@ class Transformed(Named):
 
 
 def apart(function: Callable, base: Any, count: int, captured: Mapping[int, tuple[Var, Any]]) -> Callable:
-    """A function that refuses arrays that share memory: a write into one would be a write into the other.
+    """The function with a check that its array arguments share no memory: it writes into one of them.
 
-    base: whose arguments it takes; those of the user's function below all transformations are compared
-    count: how many arguments are given by position
-    captured: {identity: (operand, object)} of what it reads from outside
+    base: the transformed function; only arguments of the user's function below it are compared
+    count: the number of positional arguments
+    captured: {identity: (operand, object)} of values that it reads from outside
     """
     outside = list(_arrays([value for _, value in captured.values()]))
 
@@ -531,7 +532,7 @@ def apart(function: Callable, base: Any, count: int, captured: Mapping[int, tupl
 
 
 def primals(made, args):
-    """The arguments of the function below all transformations: of those that are given, all but tangents and seeds."""
+    """The arguments of the user's function: those of a transformed function without its tangents and cotangents."""
     while isinstance(made, Transformed):
         made, args = made.base, made.transform.split(None, args)[0]
     return args
@@ -548,7 +549,7 @@ def _arrays(value):
 
 
 def home_of(fn: Any) -> str:
-    """The module of the function below all transformations."""
+    """The module of the user's function."""
     while isinstance(fn, (Transformed, functools.partial)):
         fn = fn.base if isinstance(fn, Transformed) else fn.func
     return getattr(fn, "__module__", None) or ""
@@ -570,7 +571,7 @@ def _has_signature(base):
 
 
 def _exact(value) -> Any:
-    """A key that two calls share only if one version serves both."""
+    """A key of an argument, equal for two calls only if one version serves both."""
     kind = type(value)
     if kind is np.ndarray:
         return (value.dtype, value.shape)
@@ -592,20 +593,20 @@ def _exact(value) -> Any:
 
 
 def kinds_of(args: Iterable) -> tuple:
-    """The exact key of arguments."""
+    """The exact keys of arguments."""
     return tuple(map(_exact, args))
 
 
 def _frozen(value):
     try:
         hash(value)
-    except (TypeError, ValueError):             # of a memoryview that can be written
+    except (TypeError, ValueError):             # ValueError: a writable memoryview
         return _Same(value)
     return told_apart(value)
 
 
 class _Same:
-    """A value that only itself equals; the key keeps it alive, so that its place is not given to another."""
+    """A value compared by identity; it is kept alive, so that its id is not reused."""
     __slots__ = ("value",)
 
     def __init__(self, value):
@@ -619,7 +620,7 @@ class _Same:
 
 
 def _number_at(args, kwargs, path):
-    """A whole number in the arguments; None where there is none."""
+    """The integer at a path in the arguments; None if there is none."""
     place, *keys = path
     try:
         value = args[place] if isinstance(place, int) else kwargs[place]
@@ -631,7 +632,7 @@ def _number_at(args, kwargs, path):
 
 
 def _whole_numbers(facts, path=()):
-    """(path, value as a length) of each whole number in arguments."""
+    """(path, value as a length) of each integer in the arguments."""
     for key, fact in facts.items():
         if isinstance(fact, Sequence):
             keys = fact.keys if fact.kind in ("dict", "record") else range(len(fact.elements))
@@ -641,9 +642,7 @@ def _whole_numbers(facts, path=()):
 
 
 def lengths_of(facts: Iterable) -> list[Length]:
-    """The lengths of arguments and of what is read from outside, and whole numbers, which may be some, in order; those
-    made equal stay so in them.
-    """
+    """The lengths in facts, in order, and the integers, which may be lengths; equal ones share a symbol."""
     out: list[Length] = []
     for fact in facts:
         if isinstance(fact, Array):
@@ -654,7 +653,7 @@ def lengths_of(facts: Iterable) -> list[Length]:
 
 
 def not_empty(facts: Iterable, words: Mapping[str, Any]) -> list[Length]:
-    """The lengths of arrays among arguments, of which none is 0; else there are none."""
+    """The lengths of all arrays among the arguments if none of them is 0, else an empty list."""
     lengths = [n for fact in arrays_in([*facts, *words.values()]) for n in fact.dims]
     return lengths if all(n.size for n in lengths) else []
 
@@ -668,9 +667,7 @@ def arrays_in(facts):
 
 
 def agree(made, given) -> bool:
-    """Arguments, and what is read from outside, have equal lengths where they must be equal, and those that were
-    taken as numbers as they were.
-    """
+    """Whether given lengths satisfy those that a version was made for: equal ones equal, constant ones the same."""
     seen: dict[Any, int] = {}
     for a, b in zip(made, given):
         n, size = a.normal(), b.size
@@ -683,20 +680,14 @@ def agree(made, given) -> bool:
 
 
 def guards_of(reader: Reader) -> tuple[Callable[[], bool], ...]:
-    """Checks that what was read from outside is still the same object, that containers hold the same, and that
-    functions do.
-    """
+    """Checks that what was read from outside is unchanged: the same objects, contents of containers, and functions."""
     checks = [_guard(*read) for read in may_change(reader.environment.guards)]
-    return (
-        *checks,
-        *_name_guards(reader.environment.guards),
-        *_function_guards(reader.environment.functions),
-        *reader.environment.kind_guards,
-    )
+    names = reader.environment
+    return (*checks, *_name_guards(names.guards), *_function_guards(names.functions), *names.kind_guards)
 
 
 def may_change(seen):
-    """(holder, name, value) of what was read from outside and may be something else at another call, each once."""
+    """(holder, name, value) of each read from outside that may give another value later, without duplicates."""
     known = set()
     for holder, name, value in seen:
         key = (id(holder), name)
@@ -706,7 +697,7 @@ def may_change(seen):
 
 
 def of_library(name, value):
-    """Whether a value is a module, or a library's function or class under its own name: from numpy import sin."""
+    """Whether a value is a module, or a library's function or class under its own name (from numpy import sin)."""
     if inspect.ismodule(value):
         return True
     module = (getattr(value, "__module__", "") or "").split(".")[0]
@@ -716,7 +707,7 @@ def of_library(name, value):
 
 
 def _name_guards(seen):
-    """Checks that names still mean what libraries define: one function a module, as this is asked at every call."""
+    """Checks that names still refer to library functions; one check for each module, since it runs at every call."""
     names = {}
     for holder, name, value in seen:
         if isinstance(holder, Scope) and name not in holder.cells and of_library(name, value):
@@ -729,19 +720,19 @@ def _name_guards(seen):
 
 
 def _function_guards(functions):
-    """Checks that functions that were read have the code and the defaults that they had."""
+    """Checks that functions that were read have the same code and defaults."""
     own = [(f, *parts) for f, parts in functions.items()
            if (f.__module__ or "").split(".")[0] not in ("gradscribe", "numpy", "scipy")]
     if not own:
         return
-    if len(own) == 1:                   # the usual case, at each call
+    if len(own) == 1:                   # the usual case, made fast
         (f, code, defaults, words), = own
         yield lambda: f.__code__ is code and f.__defaults__ is defaults and f.__kwdefaults__ is words
     else:
         yield lambda: all([f.__code__ is code and f.__defaults__ is defaults and f.__kwdefaults__ is words
                            for f, code, defaults, words in own])
     for _, _, *held in own:
-        for value in held:              # a list that is a default may be changed in place
+        for value in held:              # a list as a default value may change in place
             if isinstance(value, dict) or value is not None and any(map(_holds, value)):
                 contents = _contents(value)
                 yield functools.partial(contents.held_by, value)
@@ -772,7 +763,7 @@ def _same(now, then):
 
 
 class _Contents:
-    """A container from outside as it was when it was read: it may be changed in place between calls."""
+    """A snapshot of a container from outside, which may change in place between calls."""
     __slots__ = ("items", "keys", "value")
 
     def __init__(self, value, within):
@@ -795,7 +786,7 @@ def _contents(value, within=()):
 
 
 class _Kind:
-    """An array from outside, whose shape and dtype may be changed in place; what is in it is read in each call."""
+    """The shape and dtype of an array from outside, which may change in place; its entries are read in each call."""
     __slots__ = ("kind", "value")
 
     def __init__(self, value):

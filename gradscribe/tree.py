@@ -22,7 +22,7 @@ __all__ = ["all", "broadcast", "flatten", "flatten_with_path", "leaves", "leaves
 
 
 def static(**options):
-    """A field of a dataclass that belongs to the structure of its objects; options as of dataclasses.field.
+    """A field of a dataclass that is part of its objects' structure, not a child; options: those of dataclasses.field.
 
     >>> import dataclasses, gradscribe as gs
     >>> @gs.tree_util.register_dataclass

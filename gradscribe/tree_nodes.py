@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is a container for gs.tree_util, how it is taken apart, and the classes that are registered as containers."""
+"""The containers of gs.tree_util: how each is flattened, and the registry of container classes."""
 import collections
 import dataclasses
 from collections.abc import Callable, Hashable, Iterable, Sequence
@@ -15,7 +15,7 @@ BUILT_IN = (list, tuple, dict, type(None), collections.OrderedDict, collections.
 
 @dataclasses.dataclass(frozen=True)
 class SequenceKey:
-    """A place in a list or tuple."""
+    """An index into a list or tuple."""
     idx: int
 
     def __str__(self):
@@ -24,7 +24,7 @@ class SequenceKey:
 
 @dataclasses.dataclass(frozen=True)
 class DictKey:
-    """A place in a dict."""
+    """A key of a dict."""
     key: Hashable
 
     def __str__(self):
@@ -42,7 +42,7 @@ class GetAttrKey:
 
 @dataclasses.dataclass(frozen=True)
 class FlattenedIndexKey:
-    """A child of a registered class that has no names for its children."""
+    """The number of a child, for a registered class without keys."""
     key: int
 
     def __str__(self):
@@ -50,7 +50,7 @@ class FlattenedIndexKey:
 
 
 def _sorted(keys):
-    """The keys of a dict in the order that its children have."""
+    """The keys of a dict in the order of its children."""
     try:
         return sorted(keys)
     except TypeError as error:
@@ -58,7 +58,7 @@ def _sorted(keys):
 
 
 def apart(tree: Any) -> tuple[type, Any, list] | None:
-    """(class, what it keeps, children) of a container; None for a leaf."""
+    """(class, auxiliary data, children) of a container; None for a leaf."""
     kind = type(tree)
     if tree is None:
         return kind, None, []
@@ -84,7 +84,7 @@ def apart(tree: Any) -> tuple[type, Any, list] | None:
 
 
 def together(kind: type, data: Any, children: list) -> Any:
-    """The container that _apart took apart."""
+    """The container from its class, auxiliary data and children: the inverse of apart."""
     if kind is type(None):
         return None
     if kind is list:
@@ -119,10 +119,10 @@ def keys_of(tree: Any, taken: Any) -> Iterable:
 
 def register_pytree_node(nodetype: type, flatten_func: Callable, unflatten_func: Callable,
                          flatten_with_keys_func: Callable | None = None) -> None:
-    """Makes a container of a class: flatten_func(tree) -> (children, data), unflatten_func(data, children) -> tree.
+    """Register a class as a container: flatten_func(tree) -> (children, data), unflatten_func(data, children) -> tree.
 
-    Its objects may then be arguments and results of transformed functions, which read both functions; the data belong
-    to the kind of an argument.  ValueError if the class is registered already.
+    Its objects can then be arguments and results of transformed functions; the compiler reads both functions.  The
+    data are static: other data need another version.  Raises ValueError if the class is registered already.
 
     >>> class Pair:
     ...     def __init__(self, left, right): self.left, self.right = left, right
@@ -143,7 +143,7 @@ def register_pytree_node(nodetype: type, flatten_func: Callable, unflatten_func:
 
 def register_pytree_with_keys(nodetype: type, flatten_with_keys: Callable, unflatten_func: Callable,
                               flatten_func: Callable | None = None) -> None:
-    """As register_pytree_node, of a flatten that gives ((key, child), ...) and data."""
+    """As register_pytree_node; flatten_with_keys(tree) -> (((key, child), ...), data)."""
     def flatten(tree):
         pairs, data = flatten_with_keys(tree)
         return [child for _, child in pairs], data
@@ -151,28 +151,28 @@ def register_pytree_with_keys(nodetype: type, flatten_with_keys: Callable, unfla
 
 
 def register_pytree_node_class(cls: Class) -> Class:
-    """A decorator for a class with tree_flatten(self) -> (children, data) and tree_unflatten(cls, data, children)."""
+    """Register a class with tree_flatten(self) -> (children, data) and tree_unflatten(cls, data, children)."""
     register_pytree_node(cls, cls.tree_flatten, cls.tree_unflatten)
     return cls
 
 
 def register_pytree_with_keys_class(cls: Class) -> Class:
-    """A decorator for a class with tree_flatten_with_keys and tree_unflatten."""
+    """Register a class with tree_flatten_with_keys and tree_unflatten."""
     register_pytree_with_keys(cls, cls.tree_flatten_with_keys, cls.tree_unflatten)
     return cls
 
 
 def register_static(cls: type) -> type:
-    """A decorator for a class without children: its instances are part of the structure."""
+    """Register a class without children, whose objects are part of the structure."""
     register_pytree_node(cls, lambda tree: ((), tree), lambda data, children: data)
     return cls
 
 
 def register_dataclass(nodetype: type, data_fields: Sequence[str] | None = None,
                        meta_fields: Sequence[str] | None = None, drop_fields: Sequence[str] = ()) -> type:
-    """Makes a container of a dataclass: data_fields are children, meta_fields belong to the structure.
+    """Register a dataclass as a container: data_fields are children, meta_fields are part of the structure.
 
-    Without lists of fields, those marked dataclasses.field(metadata=dict(static=True)) belong to the structure.
+    Without these lists, fields with dataclasses.field(metadata=dict(static=True)) are part of the structure.
 
     >>> @register_dataclass
     ... @dataclasses.dataclass
@@ -186,7 +186,7 @@ def register_dataclass(nodetype: type, data_fields: Sequence[str] | None = None,
         if (data_fields is None) != (meta_fields is None):
             raise TypeError("give both data_fields and meta_fields, or neither")
         if not dataclasses.is_dataclass(nodetype):
-            raise TypeError(f"{nodetype.__name__} is no dataclass: give data_fields and meta_fields")
+            raise TypeError(f"{nodetype.__name__} is not a dataclass: give data_fields and meta_fields")
         fields = [field for field in dataclasses.fields(nodetype) if field.init]
         meta_fields = tuple(field.name for field in fields if field.metadata.get("static"))
         data_fields = tuple(field.name for field in fields if not field.metadata.get("static"))

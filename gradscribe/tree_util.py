@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""gs.tree_util: containers in containers, taken apart into leaves and put together again; jax.tree_util's names.
+"""gs.tree_util: trees of containers, flattened into leaves and rebuilt, under the names of jax.tree_util.
 
-Lists, tuples, named tuples, dicts (in the order of their sorted keys), ordered and default dicts and None are
-containers; so are classes that are registered.  All else is a leaf.  The functions are ordinary Python, which the
-compiler reads: in emitted source nothing of them is left.
+Lists, tuples, named tuples, dicts (in the order of their sorted keys), ordered and default dicts, None and objects of
+registered classes are containers.  Everything else is a leaf.  The functions are ordinary Python, which the compiler
+reads and evaluates while transforming: emitted source does not contain them.
 """
 import collections
 import functools
@@ -46,7 +46,7 @@ class _Leaf:
 
 
 class PyTreeDef:
-    """The structure of a tree: what is left when its leaves are taken out.  Made by tree_structure and tree_flatten."""
+    """The structure of a tree without its leaves; tree_structure and tree_flatten make it."""
 
     def __init__(self, kind, data, children):
         self.kind, self.data, self.branches = kind, data, children
@@ -63,22 +63,22 @@ class PyTreeDef:
         return list(self.branches)
 
     def node_data(self):
-        """The class of the outermost container and what it keeps beside its children; None for a leaf."""
+        """The class and the auxiliary data of the outermost container; None for a leaf."""
         return None if self.kind is _Leaf else (self.kind, self.data)
 
     def unflatten(self, leaves: Iterable[Any]) -> Any:
         return tree_unflatten(self, leaves)
 
     def flatten_up_to(self, tree: Any) -> list[Any]:
-        """The parts of a tree that stand where this structure has leaves."""
+        """The subtrees of a tree at the leaves of this structure."""
         found: list[Any] = []
         _up_to(self, tree, found, "")
         return found
 
     def walk(self, f_node: Callable, f_leaf: Callable | None, leaves: Iterable[Any]) -> Any:
-        """Goes through the structure, children first: f_node(what came of the children, what the container keeps).
+        """Walk the structure in postorder: f_node(results of the children, auxiliary data) for each container.
 
-        leaves: as many as there are, which f_leaf is given, one by one; without it they count as what came of them.
+        leaves: one for each leaf; its result is f_leaf(leaf), or the leaf itself if f_leaf is None.
 
         >>> tree_structure({"a": 0, "b": (0, 0)}).walk(lambda parts, data: sum(parts), None, [1, 2, 3])
         6
@@ -93,7 +93,7 @@ class PyTreeDef:
         return visit(self)
 
     def compose(self, inner: "PyTreeDef") -> "PyTreeDef":
-        """This structure with another in the place of each leaf."""
+        """This structure with each leaf replaced by another structure."""
         if self.kind is _Leaf:
             return inner
         return PyTreeDef(self.kind, self.data, [child.compose(inner) for child in self.branches])
@@ -143,7 +143,7 @@ def _flatten(tree, leaves, is_leaf):
 def tree_flatten(tree: Any, is_leaf: Callable[[Any], bool] | None = None) -> tuple[list[Any], PyTreeDef]:
     """The leaves of a tree, from left to right, and its structure.
 
-    is_leaf(part) true ends the descent there.
+    is_leaf(subtree): whether to treat a container as a leaf.
 
     >>> tree_flatten({"b": (1, None), "a": [2.0]})
     ([2.0, 1], PyTreeDef({'a': [*], 'b': (*, None)}))
@@ -160,7 +160,7 @@ def _unflatten(treedef, leaves):
 
 
 def tree_unflatten(treedef: PyTreeDef, leaves: Iterable[Any]) -> Any:
-    """The tree of a structure and its leaves.  ValueError for too few or too many leaves.
+    """The tree with a structure and leaves.  ValueError for too few or too many leaves.
 
     >>> tree_unflatten(tree_structure({"a": 0, "b": (0, 0)}), [1, 2, 3])
     {'a': 1, 'b': (2, 3)}
@@ -197,7 +197,7 @@ def _mismatch(treedef, tree, path):
 
 
 def _up_to(treedef, tree, found, path):
-    """Adds to found the parts of a tree where treedef has leaves."""
+    """Add to found the subtrees of a tree at the leaves of treedef."""
     if treedef.kind is _Leaf:
         found.append(tree)
         return
@@ -211,9 +211,9 @@ def _up_to(treedef, tree, found, path):
 
 
 def tree_map(f: Callable, tree: Any, *rest: Any, is_leaf: Callable[[Any], bool] | None = None) -> Any:
-    """f of each leaf, in the structure of the tree; of the other trees f gets what stands where the first has leaves.
+    """The tree of f(leaf, ...) for each leaf of a tree, with the subtrees of the other trees at its place.
 
-    ValueError where the trees differ in structure.
+    Raises ValueError if the other trees do not have the first one's structure down to its leaves.
 
     >>> tree_map(lambda w, dw: w - 0.1 * dw, {"w": 1.0, "b": [2.0]}, {"w": 10.0, "b": [0.0]})
     {'b': [2.0], 'w': 0.0}
@@ -224,7 +224,7 @@ def tree_map(f: Callable, tree: Any, *rest: Any, is_leaf: Callable[[Any], bool] 
 
 
 def tree_reduce(function: Callable, tree: Any, *initializer: Any, is_leaf: Callable[[Any], bool] | None = None) -> Any:
-    """The leaves joined from left to right: function(function(initializer, leaf), leaf)...
+    """The leaves reduced from left to right: function(function(initializer, leaf), leaf)...
 
     >>> tree_reduce(lambda total, leaf: total + leaf, {"a": 1, "b": [2, 3]}, 10)
     16
@@ -242,7 +242,9 @@ def tree_all(tree: Any, *, is_leaf: Callable[[Any], bool] | None = None) -> bool
 
 
 def tree_transpose(outer_treedef: PyTreeDef, inner_treedef: PyTreeDef | None, pytree_to_transpose: Any) -> Any:
-    """A tree of the inner structure of trees of the outer one, of a tree the other way round; TypeError for another.
+    """A tree of the inner structure with trees of the outer one as leaves, from an outer tree of inner trees.
+
+    Raises TypeError for a tree of another structure.
 
     >>> tree_transpose(tree_structure([0, 0, 0]), tree_structure(("a", "b")), [(1, 2), (3, 4), (5, 6)])
     ([1, 3, 5], [2, 4, 6])
@@ -258,7 +260,7 @@ def tree_transpose(outer_treedef: PyTreeDef, inner_treedef: PyTreeDef | None, py
 
 
 def tree_broadcast(prefix_tree: Any, full_tree: Any, is_leaf: Callable[[Any], bool] | None = None) -> Any:
-    """A tree that is a prefix of another, its leaves repeated to the structure of the other.
+    """A tree that is a prefix of another, with its leaves repeated to the structure of the other.
 
     >>> tree_broadcast((1, 2), ((0, 0), {"k": 0}))
     ((1, 1), {'k': 2})
@@ -280,7 +282,7 @@ def all_leaves(iterable: Iterable[Any], is_leaf: Callable[[Any], bool] | None = 
 
 def tree_reduce_associative(operation: Callable, tree: Any, *, identity: Any = None,
                             is_leaf: Callable[[Any], bool] | None = None) -> Any:
-    """The leaves joined two by two, halves before the whole; identity for a tree without leaves, else TypeError.
+    """The leaves reduced by halves, as a balanced tree; for no leaves identity, or TypeError without it.
 
     >>> tree_reduce_associative(lambda a, b: f"({a} {b})", [1, 2, 3, 4])
     '((1 2) (3 4))'
@@ -301,7 +303,7 @@ def _halves(operation, leaves):
 
 
 def flatten_one_level(tree: Any) -> tuple[Any, Any]:
-    """The children of the outermost container, and what it keeps beside them.  ValueError for a leaf.
+    """The children and the auxiliary data of the outermost container.  ValueError for a leaf.
 
     >>> flatten_one_level({"b": [1, 2], "a": 0.0})
     ((0.0, [1, 2]), ('a', 'b'))
@@ -315,7 +317,7 @@ def flatten_one_level(tree: Any) -> tuple[Any, Any]:
 
 
 def flatten_one_level_with_keys(tree: Any) -> tuple[Any, Any]:
-    """(key, child) of each child of the outermost container, and what it keeps beside them.  ValueError for a leaf.
+    """(key, child) pairs and the auxiliary data of the outermost container.  ValueError for a leaf.
 
     >>> flatten_one_level_with_keys([1.5])
     (((SequenceKey(idx=0), 1.5),), None)
@@ -327,7 +329,7 @@ def flatten_one_level_with_keys(tree: Any) -> tuple[Any, Any]:
 def _container(tree):
     taken = apart(tree)
     if taken is None:
-        raise ValueError(f"{type(tree).__name__} is no container")
+        raise ValueError(f"{type(tree).__name__} is not a container")
     return taken
 
 
@@ -351,19 +353,19 @@ def treedef_is_leaf(treedef: PyTreeDef) -> bool:
 
 
 def treedef_tuple(treedefs: Iterable[PyTreeDef]) -> PyTreeDef:
-    """The structure of a tuple of trees of these structures."""
+    """The structure of a tuple of trees with these structures."""
     return PyTreeDef(tuple, None, list(treedefs))
 
 
 def build_tree(treedef: PyTreeDef, xs: Any) -> Any:
-    """The tree of a structure whose leaves stand in nested sequences of the same shape."""
+    """The tree of a structure, from its leaves in nested sequences of the same shape."""
     if treedef.kind is _Leaf:
         return xs
     return together(treedef.kind, treedef.data, [build_tree(child, x) for child, x in zip(treedef.branches, xs)])
 
 
 def _with_paths(tree, path, found, is_leaf, takes_path):
-    """Adds (path, leaf) of each leaf to found; the structure."""
+    """Add (path, leaf) of each leaf to found, and return the structure."""
     ends = is_leaf is not None and (is_leaf(path, tree) if takes_path else is_leaf(tree))
     taken = None if ends else apart(tree)
     if taken is None:
@@ -375,9 +377,9 @@ def _with_paths(tree, path, found, is_leaf, takes_path):
 
 def tree_leaves_with_path(tree: Any, is_leaf: Callable[..., bool] | None = None,
                           is_leaf_takes_path: bool = False) -> list[tuple[tuple, Any]]:
-    """(path, leaf) of each leaf; a path is a tuple of keys, which keystr spells.
+    """(path, leaf) of each leaf; a path is a tuple of keys, and keystr(path) its text.
 
-    is_leaf(part), or is_leaf(path, part) with is_leaf_takes_path, true ends the descent there.
+    is_leaf(subtree), or is_leaf(path, subtree) with is_leaf_takes_path: whether to treat a container as a leaf.
 
     >>> [(keystr(path), leaf) for path, leaf in tree_leaves_with_path({"w": [1, 2]})]
     [("['w'][0]", 1), ("['w'][1]", 2)]
@@ -397,7 +399,7 @@ def tree_flatten_with_path(tree: Any, is_leaf: Callable[..., bool] | None = None
 
 def tree_map_with_path(f: Callable, tree: Any, *rest: Any, is_leaf: Callable[..., bool] | None = None,
                        is_leaf_takes_path: bool = False) -> Any:
-    """f(path, leaf, ...) of each leaf, in the structure of the tree.
+    """The tree of f(path, leaf, ...) for each leaf of a tree.
 
     >>> tree_map_with_path(lambda path, leaf: keystr(path), {"w": (0, 0)})
     {'w': ("['w'][0]", "['w'][1]")}
@@ -408,7 +410,7 @@ def tree_map_with_path(f: Callable, tree: Any, *rest: Any, is_leaf: Callable[...
 
 
 def keystr(keys: Iterable[Any], *, simple: bool = False, separator: str = "") -> str:
-    """A path as text: ['w'][0].name; simple leaves brackets and quotes out, separator stands between.
+    """A path as text: ['w'][0].name.  simple: without brackets and quotes; separator: the text between keys.
 
     >>> keystr((DictKey("w"), SequenceKey(0)), simple=True, separator="/")
     'w/0'
@@ -439,7 +441,7 @@ def _simple(key):
 
 
 class _Whole:
-    """A partial function as the function of another: functools.partial would join the arguments of both."""
+    """A partial function inside another one: functools.partial would merge the arguments of both."""
 
     def __init__(self, fun):
         self.fun = fun
@@ -458,9 +460,9 @@ class _Whole:
 
 
 class Partial(functools.partial):
-    """functools.partial whose arguments are children, so that it may be passed through transformations.
+    """functools.partial as a container of its arguments, which can be passed through transformations.
 
-    The arguments of a partial function that it is given belong to that function, and are no children.
+    If the function is itself a partial function, the arguments of that one are not children.
     """
 
     def __new__(cls, func, /, *args, **keywords):
@@ -472,10 +474,10 @@ register_pytree_node(Partial, lambda p: ((p.args, p.keywords), p.func),
 
 
 def ravel_pytree(pytree: Any) -> tuple[np.ndarray, Callable[[np.ndarray], Any]]:
-    """All entries of a tree in one vector, and the function that goes back.
+    """All entries of a tree as one vector, and the function from such a vector to a tree.
 
-    Leaves of several dtypes are promoted to one; the way back restores shapes and dtypes, and raises TypeError for a
-    vector of another dtype.  Where all leaves have one dtype, the way back leaves the vector's as it is.
+    Leaves of several dtypes are promoted to one; the function restores shapes and dtypes, and raises TypeError for a
+    vector of another dtype.  If all leaves have one dtype, the function keeps the dtype of the vector.
 
     >>> flat, back = ravel_pytree({"w": np.ones((2, 2)), "b": np.zeros(1)})
     >>> flat, back(2 * flat)["w"].shape

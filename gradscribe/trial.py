@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Written modules, run in a fresh interpreter that has no Gradscribe.
+"""Runs written modules in a fresh interpreter without Gradscribe.
 
-This file is the program of that interpreter as well, so it imports nothing of ours.
+This file is also the program of that interpreter, so it imports nothing from Gradscribe.
 """
 import collections
 import contextlib
@@ -22,11 +22,11 @@ from typing import Any, cast
 import numpy as np
 
 PLAIN = (bool, int, float, complex, str, bytes, type(None), type(Ellipsis), slice, range, np.generic, np.dtype)
-DIGITS = 64                             # units in the last place that two runs may differ by, of the largest entry
+DIGITS = 64                             # allowed difference of two runs, in ulps of the largest entry
 
 
 def outcome(function: Callable, args: tuple) -> tuple[str, Any]:
-    """("gave", the leaves of the result), or ("raised", the error in words); what it prints is not shown.
+    """("gave", the leaves of the result), or ("raised", the error in words); output is suppressed.
 
     >>> outcome(lambda x, y: {"a": (x, y)}, (1.0, 2))
     ('gave', [1.0, 2])
@@ -48,7 +48,7 @@ def outcome(function: Callable, args: tuple) -> tuple[str, Any]:
 
 
 def leaves(value: Any) -> list:
-    """The numbers and arrays of a result, in order; of what is neither, its type."""
+    """The numbers and arrays of a result, in order; anything else is replaced by its type."""
     if isinstance(value, (list, tuple)):
         return [x for v in value for x in leaves(v)]
     if isinstance(value, dict):
@@ -59,7 +59,7 @@ def leaves(value: Any) -> list:
 
 
 def differ(found: tuple[str, Any], wanted: tuple[str, Any]) -> str:
-    """In what an outcome differs from another, in words; "" where they are the same.
+    """How an outcome differs from another, in words; "" if they are the same.
 
     >>> differ(("gave", [1.0]), ("gave", [1.0])), differ(("gave", [2.0]), ("gave", [1.0]))
     ('', 'it gives 2.0 instead of 1.0')
@@ -76,7 +76,7 @@ def differ(found: tuple[str, Any], wanted: tuple[str, Any]) -> str:
 
 
 def alike(a: Any, b: Any) -> bool:
-    """Whether two leaves are the same, the last digits apart, which two runs of BLAS may round in two ways."""
+    """Whether two leaves are the same up to their last digits, which BLAS may round differently in two runs."""
     if isinstance(a, PLAIN) and not isinstance(a, (int, float, complex, np.generic)):
         return type(a) is type(b) and a == b
     a, b = np.asarray(a), np.asarray(b)
@@ -90,10 +90,10 @@ def alike(a: Any, b: Any) -> bool:
         return bool(np.all((a == b) | np.isnan(a) & np.isnan(b) | (np.abs(a - b) <= room)))
 
 
-# --- arguments on their way -------------------------------------------------------------------------------------------
+# --- serialisation of arguments ---------------------------------------------------------------------------------------
 
 def packed(value: Any) -> tuple:
-    """A value as something that is read back where the user's classes are not; what has no numbers stays behind."""
+    """A value in a form that can be read back without the user's classes; parts without numbers are dropped."""
     kind = type(value)
     if isinstance(value, tuple) and hasattr(value, "_fields"):
         return "named", kind.__name__, value._fields, [*map(packed, value)]
@@ -110,7 +110,7 @@ def packed(value: Any) -> tuple:
 
 
 def unpacked(value: tuple, names: dict[str, Any]) -> Any:
-    """What was packed; objects are of the classes that `names` has, or of a class that has nothing but their parts."""
+    """The packed value; objects have the classes in `names`, or a class with nothing but their attributes."""
     kind, *rest = value
     if kind == "plain":
         return rest[0]
@@ -133,16 +133,15 @@ def unpacked(value: tuple, names: dict[str, Any]) -> Any:
 
 # --- the fresh interpreter --------------------------------------------------------------------------------------------
 
-UNFINISHED = "unfinished"               # an outcome beside "gave" and "raised": the time was over
+UNFINISHED = "unfinished"               # the outcome, beside "gave" and "raised", of a job that ran out of time
 
 
 def run_apart(jobs: list[tuple], without: tuple[str, ...] = ("gradscribe",),
               seconds: float | None = None) -> list[tuple[str, Any]]:
-    """The outcome of each job, (text of a module, its function or None to import it only, arguments), in one
-    interpreter that was started for them.
+    """The outcomes of jobs in one fresh interpreter; a job is (text of a module, function or None, arguments).
 
-    without: packages that it does not have; seconds: how long it may take.  Raises
-    OSError where no interpreter can be started.
+    Without a function the module is only imported.  without: packages that the interpreter cannot import; seconds: a
+    time limit.  Raises OSError if no interpreter can be started.
 
     >>> run_apart([("def f(x): return 2 * x", "f", (2.5,)), ("import gradscribe", None, ())])
     [('gave', [5.0]), ('raised', 'ImportError: gradscribe is not there')]
@@ -166,7 +165,7 @@ def run_apart(jobs: list[tuple], without: tuple[str, ...] = ("gradscribe",),
 
 
 class Absent:
-    """Finds no package of these names, for all that look for one."""
+    """An import hook that makes packages unavailable."""
 
     def __init__(self, names):
         self.names = names
@@ -197,7 +196,7 @@ def main(there, back):
 
 
 def copied(value: Any) -> Any:
-    """Data of its own; everything else as it is."""
+    """A copy of arrays and containers; everything else as it is."""
     return copy.deepcopy(value) if isinstance(value, (list, dict, set, tuple, np.ndarray, np.random.Generator,
                                                       np.random.RandomState)) else value
 

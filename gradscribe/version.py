@@ -1,3 +1,3 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The number of this version; setup.cfg has it as well."""
+"""The version number; setup.cfg has it as well."""
 __version__ = "0.1.0"

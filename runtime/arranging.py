@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Loops for compiled code that arrange entries: sets, insertions, repetitions, bits.
+"""Functions for compiled code that rearrange entries: sets, insertions, repetitions, bits.
 
-As in compiled.py each function runs as it stands; those for lines take two axes, the lines along the last.
+As in compiled.py, each function is also plain Python; those for lines take two axes, with the lines along the last.
 """
 import numpy as np
 
@@ -10,7 +10,7 @@ from gradscribe.runtime.compiled import argsort_lines, whole
 # --- order and sets ---------------------------------------------------------------------------------------------------
 
 def ordered_after(order, x):
-    """An order of each line, sorted further by x; where that is equal it stays."""
+    """An order of each line, sorted further by x; the sort is stable."""
     moved = np.empty_like(x)
     for line in range(x.shape[0]):
         for i in range(x.shape[1]):
@@ -44,7 +44,7 @@ def taken_lines(x, order):
 
 @whole
 def row_order(x):
-    """The order of the rows of a matrix, by their first entries, then by the next."""
+    """The lexicographic order of the rows of a matrix."""
     n, column = x.shape[0], np.empty((1, x.shape[0]), x.dtype)
     order = np.empty((1, n), np.int64)
     for i in range(n):
@@ -58,7 +58,7 @@ def row_order(x):
 
 @whole
 def distinct_rows(x, order):
-    """As distinct, of the rows of a matrix."""
+    """As distinct, for the rows of a matrix."""
     n = x.shape[0]
     first, inverse, counts, k = np.empty(n, np.int64), np.empty(n, np.int64), np.zeros(n, np.int64), -1
     for i in range(n):
@@ -76,7 +76,7 @@ def distinct_rows(x, order):
 
 @whole
 def distinct(x, order, equal_nan):
-    """Where each different entry of a vector stands first; which one each entry is; how many are equal."""
+    """For a vector: the first index of each distinct entry, the number of each entry among these, and their counts."""
     n = x.shape[0]
     first, inverse, counts, k = np.empty(n, np.int64), np.empty(n, np.int64), np.zeros(n, np.int64), -1
     for i in range(n):
@@ -90,11 +90,11 @@ def distinct(x, order, equal_nan):
     return first[:k + 1].copy(), inverse, counts[:k + 1].copy()
 
 
-# --- places -----------------------------------------------------------------------------------------------------------
+# --- indices ----------------------------------------------------------------------------------------------------------
 
 @whole
 def inserted_places(n, where, count):
-    """What stands where after `count` entries are put into n: an old one by its place, a new one counted from n."""
+    """The entries after `count` insertions into n: an old one by its index, a new one by n plus its number."""
     out, order = np.full(n + count, -1), argsort_lines(where.reshape((1, where.shape[0])))
     single = where.shape[0] == 1
     for k in range(count):
@@ -113,7 +113,7 @@ def inserted_places(n, where, count):
 
 @whole
 def repeated_places(counts, n):
-    """Each place of an axis as often as its count says; one count is for all."""
+    """Each index of an axis repeated by its count; a single count is for all."""
     if counts.shape[0] != 1 and counts.shape[0] != n:
         raise ValueError("operands could not be broadcast together")
     total = 0
@@ -131,7 +131,7 @@ def repeated_places(counts, n):
 
 
 def reflected(k, n):
-    """The place that k is mirrored to, the ends of an axis not repeated."""
+    """The index that k is reflected to, without repeating the ends of the axis."""
     if n == 1:
         return 0
     k %= 2 * n - 2
@@ -139,7 +139,7 @@ def reflected(k, n):
 
 
 def mirrored(k, n):
-    """The same, the ends repeated."""
+    """The same, with the ends repeated."""
     k %= 2 * n
     return k if k < n else 2 * n - 1 - k
 
@@ -152,7 +152,7 @@ def bit_count(x):
         count += x & 1
         x >>= 1
         if count > 64:
-            return 1                    # the lowest number, of which there is no absolute value
+            return 1                    # the lowest number, whose absolute value overflows
     return count
 
 
@@ -181,7 +181,7 @@ def unpack_lines(x, count, big):
 
 @whole
 def running_sum(terms):
-    """The sums of the first terms, one, two, and so on, in their order.
+    """The cumulative sums of terms, in order.
 
     >>> running_sum(np.array([1.0, 2.0, 4.0]))
     array([1., 3., 7.])
@@ -194,7 +194,7 @@ def running_sum(terms):
 
 @whole
 def running_sum_back(terms):
-    """The sums from each term to the last.
+    """The cumulative sums from the end: of each term and those after it.
 
     >>> running_sum_back(np.array([1.0, 2.0, 4.0]))
     array([7., 6., 4.])

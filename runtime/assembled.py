@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Kernels run as plain Python and compiled for a device that need not be there: what the assembler says of each.
+"""The back end `ptx`: kernels run as plain Python, and are compiled and assembled for a device that may be absent.
 
-The back end `ptx`.  Numba makes PTX, NVIDIA's nvJitLink assembles it; both come with `pip install "gradscribe[cuda]"`.
+Numba makes PTX, and NVIDIA's nvJitLink assembles it; both come with `pip install "gradscribe[cuda]"`.
 """
 import ast
 import builtins
@@ -29,11 +29,11 @@ from gradscribe.runtime.device_functions import KERNEL, PLAIN
 
 
 class Report(NamedTuple):
-    """What the assembler says of a kernel for arguments of certain kinds.
+    """Statistics of a compiled kernel for arguments of certain kinds.
 
-    registers: of a thread; spills: bytes of registers that went to memory; doubles: instructions in double precision;
-    atomics: the kinds of them; instructions: of PTX; single: whether no argument is in double precision; machine: how
-    many instructions of the device's own there are of each kind (KINDS), empty where there is no nvdisasm.
+    registers: per thread; spills: bytes of spilled registers; doubles: double-precision instructions; atomics: kinds of
+    atomic instructions; instructions: of PTX; single: whether no argument is in double precision; machine: the number
+    of machine instructions of each kind (KINDS), empty without nvdisasm.
     """
     name: str
     registers: int
@@ -50,13 +50,13 @@ KINDS = {                               # NVIDIA's CUDA Binary Utilities, instru
     "shuffles": r"SHFL", "double": r"D[A-Z]+|F2F|MUFU\.\w*64\w*", "single": r"F(?:ADD|MUL|FMA|SETP|MNMX|SEL|CHK)",
     "special": r"MUFU", "branches": r"BRA|BRX|CALL|RET|EXIT"}
 reports: list[Report] = []
-ADDRESS = 4                             # the place of an array's address among its parameters
+ADDRESS = 4                             # the index of an array's address among its parameters
 _compiling = threading.Lock()
-KEPT: list = [None]                     # what gives what texts stand for, from the disk or as a function makes it
+KEPT: list = [None]                     # the cache on disk: a function of a text, and of a function that makes its code
 
 
 class Cuda(twin.Cuda):
-    """architecture: what is assembled for."""
+    """architecture: the target of the assembler."""
 
     def __init__(self, architecture="sm_90"):
         super().__init__(compiled=False)
@@ -84,7 +84,7 @@ class Kernel(twin.Kernel):
 
 
 def without_device(architecture, backend="cuda"):
-    """Have Numba compile for a device where there is none."""
+    """Have Numba compile for a device that is absent."""
     if backend == "mlir":
         from numba_cuda_mlir import cuda, tools
         if not cuda.is_available():
@@ -108,15 +108,15 @@ def capability_of(architecture):
 
 
 def kind_of(value):
-    """(dtype, rank, whether its entries lie one after the other) of an argument of a kernel."""
+    """(dtype, rank, whether it is contiguous) of an argument of a kernel."""
     value = np.asarray(value)
     return value.dtype, value.ndim, value.flags.c_contiguous
 
 
 def report(function, kinds, architecture="sm_90", backend="cuda", apart=False) -> Report:
-    """What the assembler says of a kernel for arguments of these kinds.
+    """The report on a kernel for arguments of these kinds.
 
-    Raises what Numba raises where it does not compile it.
+    Raises Numba's error if it cannot compile the kernel.
     """
     code = machine_code(function, kinds, architecture, backend, apart)
     single = not any(dtype.name in ("float64", "complex128") for dtype, _, _ in kinds)
@@ -126,8 +126,8 @@ def report(function, kinds, architecture="sm_90", backend="cuda", apart=False) -
 
 
 class Machine(NamedTuple):
-    """A kernel's code for a device; entry: its name there; size: bytes of its parameters; registers and spills: as in
-    Report; binary: what is loaded, which is the PTX itself where there is no nvJitLink.
+    """A kernel's code for a device; entry: its name in it; size: bytes of its parameters; registers and spills: as in
+    Report; binary: the code to load, or the PTX without nvJitLink.
     """
     ptx: str
     entry: str
@@ -140,8 +140,8 @@ class Machine(NamedTuple):
 def machine_code(function, kinds, architecture="sm_90", backend="cuda", apart=False) -> Machine:
     """A kernel compiled for arguments of these kinds (kind_of), by Numba for CUDA ("cuda" or "mlir"), and assembled.
 
-    apart: no two of its arrays share memory.  What is read of one then need not wait for what is stored in another, so
-    that each thread may read several entries at once.
+    apart: no two of its arrays share memory.  Loads from one then need not wait for stores to another, so that a thread
+    can load several entries at once.
     """
     module, of_numba = compiler(backend)
     function = on_device.as_taken(function, backend, kernel=True)
@@ -151,7 +151,7 @@ def machine_code(function, kinds, architecture="sm_90", backend="cuda", apart=Fa
         if name in KERNEL or name in PLAIN:
             space[name] = on_device.function(name, module, backend)
         elif name == "bfloat16":
-            space[name] = np.uint16     # as whose bits numbers are kept
+            space[name] = np.uint16     # numbers are stored as these bits
     made = FunctionType(function.__code__, function.__globals__ | space, function.__name__, function.__defaults__,
                         function.__closure__)
     given = []
@@ -166,8 +166,8 @@ def machine_code(function, kinds, architecture="sm_90", backend="cuda", apart=Fa
 
 
 def kept_code(function, kinds, architecture, backend, apart) -> Machine:
-    """As machine_code, of what was compiled by another process where there is a place to keep it: of kernels that call
-    nothing but what kernels have.
+    """machine_code with a cache on disk, shared with other processes, for kernels that call only functions of the
+    runtime.
     """
     def make():
         return machine_code(function, kinds, architecture, backend, apart=apart)
@@ -182,15 +182,15 @@ def kept_code(function, kinds, architecture, backend, apart) -> Machine:
 
 @contextlib.contextmanager
 def addresses_apart(function, kinds):
-    """Numba's compiler is told of addresses that what they lead to is reached by no other.
+    """Mark the addresses of arrays as noalias for Numba's compiler.
 
-    Of arrays that a kernel both reads and sets, it is not: their entries may come from other threads, and the compiler
-    could take a load from above a wait for these.  Source: LLVM Language Reference, noalias.
+    Arrays that a kernel both reads and writes are not marked: their entries may come from other threads, and the
+    compiler could move a load above the synchronisation with these.  Source: LLVM Language Reference, noalias.
     """
     import numba.cuda.compiler as compiler
     from llvmlite import ir
     fixed, alone, at, places = getattr(compiler, "kernel_fixup", None), only_one_way(function), 0, []
-    if fixed is None:                   # another version of Numba's: it is told nothing
+    if fixed is None:                   # another version of Numba: nothing is marked
         yield
         return
     for name, (dtype, rank, _) in zip(function.__code__.co_varnames, kinds):
@@ -213,7 +213,7 @@ def addresses_apart(function, kinds):
 
 @functools.lru_cache(maxsize=1024)
 def only_one_way(function):
-    """The arrays that a kernel only reads, or only sets: those of which it has entries or lengths, and nothing else.
+    """The arrays that a kernel only reads or only writes: those of which it uses just entries or lengths.
 
     >>> sorted(only_one_way(_sample))
     ['x', 'z']
@@ -241,7 +241,7 @@ def _sample(x, y, z):
 
 
 def span_of(start, a):
-    """The addresses between which an array's entries lie.
+    """The range of addresses of an array's entries.
 
     >>> x = np.zeros((4, 3))
     >>> span_of(1000, x), span_of(1072, x[::-1, :2])
@@ -254,7 +254,7 @@ def span_of(start, a):
 
 
 def are_apart(spans):
-    """Whether no two of some spans of memory meet.
+    """Whether no two of some spans of memory overlap.
 
     >>> are_apart([(48, 96), (0, 48)]), are_apart([(40, 96), (0, 48)])
     (True, False)
@@ -264,7 +264,7 @@ def are_apart(spans):
 
 
 def compiler(backend):
-    """(Numba's module of CUDA, its kinds) of a back end."""
+    """(Numba's CUDA module, its types) of a back end."""
     if backend == "mlir":
         from numba_cuda_mlir import cuda, types
     else:
@@ -273,7 +273,7 @@ def compiler(backend):
 
 
 def size_of(parameters):
-    """How many bytes the parameters of PTX take, each at a multiple of its own size, or of what it says.
+    """The size in bytes of the parameters of PTX, each aligned to its own size, or to its alignment if given.
 
     >>> size_of(".param .u64 a, .param .f32 b, .param .u64 c, .param .align 4 .b8 d[8]")
     32
@@ -287,10 +287,10 @@ def size_of(parameters):
 
 
 def assembled(ptx, architecture):
-    """(registers of a thread, bytes spilled, what the device runs) of a kernel's PTX."""
+    """(registers per thread, bytes spilled, machine code) of a kernel's PTX."""
     try:
         from cuda.bindings import nvjitlink
-    except ImportError:                 # the driver assembles it when it is loaded
+    except ImportError:                 # the driver will assemble the PTX at load time
         return 0, 0, ptx.encode()
     options = [f"-arch={architecture}", "-verbose", "-O3"]
     try:
@@ -316,7 +316,7 @@ def assembled(ptx, architecture):
 
 
 def counted(binary) -> dict:
-    """How many instructions of each kind there are in what the device runs, by nvdisasm, of `nvidia-cuda-nvdisasm`."""
+    """The number of machine instructions of each kind, by nvdisasm (package `nvidia-cuda-nvdisasm`)."""
     tool = disassembler()
     if tool is None:
         return {}
@@ -326,7 +326,7 @@ def counted(binary) -> dict:
         text = subprocess.run([tool, "-c", file.name], capture_output=True, text=True, check=True).stdout
     words = re.findall(r"^\s+/\*[0-9a-f]{4,}\*/\s+(?:@!?U?P\w+\s+)?([A-Z][\w.]*)", text, re.M)
     words = [w for w in words if w != "NOP"]
-    if words[-1:] == ["BRA"]:           # it stands behind the end, to be run never
+    if words[-1:] == ["BRA"]:           # it follows the end and never runs
         del words[-1]
     heads = [w.split(".")[0] for w in words]
     found = {kind: sum(bool(re.fullmatch(form, w if "\\." in form and w.startswith("MUFU") else h)) for w, h in zip(
@@ -336,7 +336,7 @@ def counted(binary) -> dict:
 
 @functools.cache
 def disassembler():
-    """The path of nvdisasm, None where there is none."""
+    """The path of nvdisasm; None if it is not installed."""
     found = shutil.which("nvdisasm")
     for spec in [importlib.util.find_spec("nvidia")] if found is None else []:
         for folder in getattr(spec, "submodule_search_locations", None) or ():

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The names of what kernels run on, and which of them a kernel of the user's is for."""
+"""The names of the back ends that kernels run on, and the back end of a user's kernel."""
 BACKENDS = ("cuda", "mlir", "simulator", "twin", "plain", "ptx")
-TWINS = ("twin", "plain", "ptx")        # blocks of one thread, on the processor
+TWINS = ("twin", "plain", "ptx")        # on the processor, with blocks of one thread
 
 
 def backend_of(value):
-    """Which of BACKENDS a kernel of `@cuda.jit` is for; None of what is no kernel.
+    """Which of BACKENDS a kernel of `@cuda.jit` is for; None if the value is not a kernel.
 
     >>> backend_of(len)
     """

@@ -1,13 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Products of matrices on a device by cuBLAS: transposes are flags, stacks are one call, sums of half precision single.
+"""Matrix products on a device by cuBLAS, without copies.
 
-CuPy's products copy the transposed matrices of a stack, widen half precision to single, and refuse to be recorded
-into a graph.  Here cuBLAS is called itself: matrices by rows or by columns, whatever lies between their rows, and
-vectors of any step are taken as they are.  A product of rows C = A B is one of columns, C' = B' A', of the same
-memory.
+CuPy's products copy the transposed matrices of a stack, widen half precision to single, and cannot be recorded into a
+graph.  Here cuBLAS is called directly: row-major and column-major matrices with any leading dimension, and vectors of
+any stride, are used as they are; a stack is one call; sums of half precision are in single precision.  A row-major
+product C = A B is the column-major product C' = B' A' of the same memory.
 
-Each thread has a handle for each device, with memory for cuBLAS to work in: without, a recorded call would ask for
-some of its own.
+Each thread has a handle for each device, with a workspace; without one, a recorded call would allocate its own.
 
 Source: cuBLAS Library, cublasGemmStridedBatchedEx, cublas<t>gemv, cublasSetWorkspace (which cublasSetStream undoes).
 """
@@ -20,28 +19,28 @@ import numpy as np
 
 KINDS = {"e": 2, "E": 14, "f": 0, "d": 1, "F": 4, "D": 5}    # cudaDataType
 SUMS = {"e": 68, "E": 68, "f": 68, "d": 70, "F": 68, "D": 70}    # cublasComputeType
-TF32 = 77                                                   # of single precision, from factors of 10 bits
+TF32 = 77                                                   # cublasComputeType: single precision from 10-bit factors
 FACTORS = {"e": "f", "E": "f", "f": "f", "d": "d", "F": "F", "D": "D"}
 PLAIN, TRANSPOSED = 0, 1                                    # cublasOperation
 LETTERS = {"f": "S", "d": "D", "F": "C", "D": "Z"}
-WORKSPACE = 32 << 20                                        # bytes: what cuBLAS recommends for Hopper
-STREAMS = 8                                                 # of which a handle keeps that memory
+WORKSPACE = 32 << 20                                        # bytes, as cuBLAS recommends for Hopper
+STREAMS = 8                                                 # the most streams whose workspaces a handle keeps
 _own = threading.local()
 _library: list = []
 _log = logging.getLogger("gradscribe")
 
 
 class CublasError(RuntimeError):
-    """What cuBLAS says has gone wrong."""
+    """An error that cuBLAS reports."""
 
 
 def library():
-    """cuBLAS, None where there is none; CuPy's package finds it where pip or the system has put it."""
+    """The cuBLAS library, which CuPy's package locates; None if it is not installed."""
     if not _library:
         try:
             found = importlib.import_module("cuda.pathfinder").load_nvidia_dynamic_lib("cublas")
             _library.append(ctypes.CDLL(found.abs_path))
-        except (ImportError, OSError, RuntimeError) as error:       # the last is pathfinder's own
+        except (ImportError, OSError, RuntimeError) as error:       # pathfinder raises the last
             _log.warning("products are CuPy's, which copies transposes and has no graphs: %s", error)
             _library.append(None)
     return _library[0]
@@ -53,14 +52,14 @@ def checked(status, what):
 
 
 class Handle:
-    """A thread's handle for a device; memory is for each stream its own: what runs on two at once must not share it."""
+    """A thread's handle for a device, with a workspace for each stream, since concurrent calls must not share one."""
 
     def __init__(self, cublas):
         self.cublas, self.address, self.stream, self.memory = cublas, ctypes.c_void_p(), None, {}
         checked(cublas.cublasCreate_v2(ctypes.byref(self.address)), "cublasCreate")
 
     def on(self, cp):
-        """The handle, on CuPy's stream of now."""
+        """The handle, set to CuPy's current stream."""
         stream = cp.cuda.get_current_stream().ptr
         if stream != self.stream or stream not in self.memory:
             memory = self.memory.pop(stream, None) or cp.cuda.alloc(WORKSPACE)
@@ -75,7 +74,7 @@ class Handle:
 
 
 def handle(cp, cublas):
-    """This thread's handle for the device of now, on CuPy's stream of now."""
+    """This thread's handle for the current device, set to CuPy's current stream."""
     handles, device = vars(_own).setdefault("handles", {}), cp.cuda.runtime.getDevice()
     if device not in handles:
         handles[device] = Handle(cublas)
@@ -83,15 +82,15 @@ def handle(cp, cublas):
 
 
 def taken(stream):
-    """The memory that a stream's products work in, which is the caller's from now on; None where there is none."""
+    """Hand over the workspace of a stream to the caller; None if there is none."""
     found = [h.memory.pop(stream, None) for h in vars(_own).get("handles", {}).values()]
     return next((m for m in found if m is not None), None)
 
 
 def product(cp, a, b, out=None, tf32=False):
-    """a @ b of arrays of a device with one to three axes, where stacks are of equal length or of one.
+    """a @ b of device arrays with one to three axes, with stacks of equal length or of length one.
 
-    tf32: factors in single precision are rounded to 10 bits, as the matrix units take them.
+    tf32: single-precision factors are rounded to 10 bits for the tensor cores.
     """
     dtype = np.result_type(a.dtype, b.dtype)
     cublas = library() if dtype.char in KINDS and (a.ndim > 1 or b.ndim > 1) else None
@@ -116,7 +115,7 @@ def product(cp, a, b, out=None, tf32=False):
 
 
 def of_wide(a, b):
-    """Factors as NumPy and CuPy multiply them: those of bfloat16 in single precision."""
+    """Factors for NumPy and CuPy: bfloat16 in single precision."""
     return tuple(x.astype(np.float32) if x.dtype.char == "E" else x for x in (a, b))
 
 
@@ -131,9 +130,9 @@ def shape_of(a, b):
 
 
 def laid(cp, x):
-    """(matrices, TRANSPOSED if they lie by columns, the step between rows or columns, the step between matrices).
+    """(matrices, TRANSPOSED if they are column-major, leading dimension, stride between matrices).
 
-    One that lies neither way is copied.
+    A matrix that is neither row-major nor column-major is copied.
     """
     size = x.itemsize
     rows, columns = x.shape[-2:]
@@ -148,7 +147,7 @@ def laid(cp, x):
 
 
 def of_stacks(cp, cublas, a, b, out, tf32):
-    """out = a @ b, of which vectors are matrices of one row, or of one column."""
+    """out = a @ b, with vectors as matrices of one row or one column."""
     a, b = a[None] if a.ndim == 1 else a, b[:, None] if b.ndim == 1 else b
     (a, of_a, step_a, next_a), (b, of_b, step_b, next_b) = laid(cp, a), laid(cp, b)
     rows, columns, depth = a.shape[-2], b.shape[-1], a.shape[-1]
@@ -165,13 +164,13 @@ def of_stacks(cp, cublas, a, b, out, tf32):
 
 
 def of_vector(cp, cublas, a, b, out):
-    """out = a @ b of a matrix and a vector, either first."""
+    """out = a @ b for a matrix and a vector, in either order."""
     matrix, vector = (a, b) if a.ndim == 2 else (b, a)
     matrix, by_columns, step, _ = laid(cp, matrix)
     apart, left = divmod(vector.strides[0], vector.itemsize) if vector.size > 1 else (1, 0)
     if left or apart <= 0:
         vector, apart = cp.ascontiguousarray(vector), 1
-    rows, columns = matrix.shape if by_columns else matrix.shape[::-1]      # as cuBLAS sees it
+    rows, columns = matrix.shape if by_columns else matrix.shape[::-1]      # the column-major shape
     plain = (a.ndim == 2) == bool(by_columns)
     kind = out.dtype.char
     one, zero = (np.array(v, kind) for v in (1, 0))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Broadcasting undone at run time, where ranks or unit axes are not known when transforming."""
+"""Broadcasting and its adjoint at run time, where ranks or unit axes are not known when transforming."""
 import numpy as np
 
 

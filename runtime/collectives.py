@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Functions over a named axis of examples or devices, as they are written.  A transformation that knows the axis gives
-them their meaning; where the axis is one of devices (groups.py), they ask the others.  The names, the arguments and the
-values are those of jax.lax.
+"""The collectives of gs.lax over a named axis of examples or devices: the functions that users call.
+
+gs.vmap replaces them by operations on its axis; over an axis of devices they communicate (groups.py).  The names,
+arguments and values are those of jax.lax.
 """
 import functools
 import inspect
@@ -10,7 +11,7 @@ from gradscribe.runtime import groups
 
 
 def over_an_axis(function):
-    """Run as plain Python: over axes of devices that are bound in this thread; there is no other axis."""
+    """The function with plain Python calls carried out over axes of devices that are bound in this thread."""
     signature = inspect.signature(function)
 
     @functools.wraps(function)
@@ -27,7 +28,7 @@ def over_an_axis(function):
 
 @over_an_axis
 def psum(x, axis_name):
-    """The sum of x over an axis: what each example has, added up, is what each gets.
+    """The sum of x over all examples of an axis, which each of them gets.
 
     x: a number, an array or a tree of them; axis_name: a name, or a tuple of names.
 
@@ -39,7 +40,7 @@ def psum(x, axis_name):
 
 @over_an_axis
 def pmean(x, axis_name):
-    """The mean of x over an axis; as psum.
+    """The mean of x over an axis.  Arguments as for psum.
 
     >>> import numpy as np, gradscribe as gs
     >>> gs.vmap(lambda x: x - gs.lax.pmean(x, "i"), axis_name="i")(np.array([1.0, 3.0]))
@@ -49,7 +50,7 @@ def pmean(x, axis_name):
 
 @over_an_axis
 def pmax(x, axis_name):
-    """The largest x over an axis, entry by entry; it has no derivative inside the axis, as in JAX.
+    """The maximum of x over an axis, entry by entry; not differentiable inside the axis, as in JAX.
 
     >>> import numpy as np, gradscribe as gs
     >>> gs.vmap(lambda x: gs.lax.pmax(x, "i") - x, axis_name="i")(np.array([1.0, 3.0]))
@@ -59,7 +60,7 @@ def pmax(x, axis_name):
 
 @over_an_axis
 def pmin(x, axis_name):
-    """The smallest x over an axis, entry by entry; as pmax.
+    """The minimum of x over an axis, entry by entry; as pmax.
 
     >>> import numpy as np, gradscribe as gs
     >>> gs.vmap(lambda x: x - gs.lax.pmin(x, "i"), axis_name="i")(np.array([1.0, 3.0]))
@@ -69,27 +70,27 @@ def pmin(x, axis_name):
 
 @over_an_axis
 def psum_start(x, axis_name):
-    """The first half of psum, in emitted code: the sum is on its way, and psum_done of this value waits for it."""
+    """Starts a non-blocking psum, in emitted code; psum_done of its value waits for the sum."""
 
 
 @over_an_axis
 def psum_done(x, axis_name):
-    """The sum that psum_start began."""
+    """The sum that psum_start started."""
 
 
 @over_an_axis
 def pmean_start(x, axis_name):
-    """The first half of pmean, in emitted code: the mean is on its way, and pmean_done of this value waits for it."""
+    """Starts a non-blocking pmean, in emitted code; pmean_done of its value waits for the mean."""
 
 
 @over_an_axis
 def pmean_done(x, axis_name):
-    """The mean that pmean_start began."""
+    """The mean that pmean_start started."""
 
 
 @over_an_axis
 def axis_index(axis_name):
-    """Which example this is: 0, 1, ... along the axis.
+    """The number of this example along the axis, from 0.
 
     >>> import numpy as np, gradscribe as gs
     >>> gs.vmap(lambda x: x * gs.lax.axis_index("i"), axis_name="i")(np.array([5.0, 7.0, 9.0]))
@@ -99,7 +100,7 @@ def axis_index(axis_name):
 
 @over_an_axis
 def axis_size(axis_name):
-    """How many examples the axis has.
+    """The number of examples along the axis.
 
     >>> import numpy as np, gradscribe as gs
     >>> gs.vmap(lambda x: x / gs.lax.axis_size("i"), axis_name="i")(np.array([6.0, 9.0, 3.0]))
@@ -109,7 +110,7 @@ def axis_size(axis_name):
 
 @over_an_axis
 def all_gather(x, axis_name, *, axis=0, tiled=False):
-    """The x of all examples, along a new axis; with `tiled`, one after the other along an axis that x has.
+    """The x of all examples, stacked along a new axis; with `tiled`, concatenated along an existing axis.
 
     >>> import numpy as np, gradscribe as gs
     >>> gs.vmap(lambda x: np.sum(gs.lax.all_gather(x, "i") ** 2) - x, axis_name="i")(np.array([1.0, 2.0]))
@@ -119,8 +120,8 @@ def all_gather(x, axis_name, *, axis=0, tiled=False):
 
 @over_an_axis
 def psum_scatter(x, axis_name, *, scatter_dimension=0, tiled=False):
-    """The sum over an axis, of which each example gets its own part: its entry along scatter_dimension, which has as
-    many as there are examples; with `tiled`, an equal share of it.
+    """The sum over an axis, of which each example gets its own entry along scatter_dimension; that dimension has one
+    entry for each example.  With `tiled`, each example gets an equal slice.
 
     >>> import numpy as np, gradscribe as gs
     >>> gs.vmap(lambda x: gs.lax.psum_scatter(x, "i"), axis_name="i")(np.array([[1.0, 2.0], [10.0, 20.0]]))
@@ -130,7 +131,7 @@ def psum_scatter(x, axis_name, *, scatter_dimension=0, tiled=False):
 
 @over_an_axis
 def all_to_all(x, axis_name, split_axis, concat_axis, *, tiled=False):
-    """Each example sends its k-th entry along split_axis to example k, which lays what it gets along concat_axis.
+    """Each example sends its entry k along split_axis to example k, which stacks what it gets along concat_axis.
 
     >>> import numpy as np, gradscribe as gs
     >>> gs.vmap(lambda x: gs.lax.all_to_all(x, "i", 0, 0), axis_name="i")(np.array([[1.0, 2.0], [10.0, 20.0]]))
@@ -141,7 +142,7 @@ def all_to_all(x, axis_name, split_axis, concat_axis, *, tiled=False):
 
 @over_an_axis
 def ppermute(x, axis_name, perm):
-    """x of other examples: perm lists pairs (from, to); who gets nothing gets zeros.
+    """The x of other examples: perm lists pairs (source, destination); zeros where nothing is sent.
 
     >>> import numpy as np, gradscribe as gs
     >>> gs.vmap(lambda x: gs.lax.ppermute(x, "i", [(0, 1), (1, 2)]), axis_name="i")(np.array([1.0, 2.0, 3.0]))
@@ -151,7 +152,7 @@ def ppermute(x, axis_name, perm):
 
 @over_an_axis
 def pshuffle(x, axis_name, perm):
-    """x of other examples: example k gets that of perm[k].
+    """The x of other examples: example k gets that of example perm[k].
 
     >>> import numpy as np, gradscribe as gs
     >>> gs.vmap(lambda x: gs.lax.pshuffle(x, "i", [2, 0, 1]), axis_name="i")(np.array([1.0, 2.0, 3.0]))

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What compiled code calls where Numba lacks a function: plain loops, compiled when first needed.
+"""Functions for compiled code that Numba lacks: plain loops, compiled when first needed.
 
-Each function runs as it stands.  Those for stacks of matrices take three axes, the stack first; those for lines take
-two, the lines along the last.
+Each function is also plain Python.  Those for stacks of matrices take three axes, the stack first; those for lines
+take two, with the lines along the last.
 """
 import math
 
@@ -12,17 +12,17 @@ from gradscribe.runtime.vmath_roots import hypot
 
 
 class Unsaid(Exception):
-    """Raised by compiled code that cannot word its message; the plain function is called to say it."""
+    """Raised by compiled code that cannot make its error message; the plain function is called to raise it."""
 
 
 def whole(function):
-    """Marks what takes whole stacks or sets of lines, or is long: it is compiled by itself (codegen/helpers.py)."""
+    """Mark a function that takes whole stacks or sets of lines, or is long: it is not inlined (codegen/helpers.py)."""
     function.whole = True
     return function
 
 
 def apart(**kinds):
-    """Marks what is given arrays that share no memory, and says so of its loops (codegen/helpers.py).
+    """Mark a function whose array arguments share no memory, so that its loops are noalias (codegen/helpers.py).
 
     kinds: (dtype, rank) of the parameters.
     """
@@ -32,36 +32,36 @@ def apart(**kinds):
     return marked
 
 
-# --- lengths and places -----------------------------------------------------------------------------------------------
+# --- lengths and indices ----------------------------------------------------------------------------------------------
 
 
 def same(n, m):
-    """Two lengths that must be equal."""
+    """Checks that two lengths are equal."""
     if n != m:
         raise ValueError("operands could not be broadcast together")
     return n
 
 
 def fits(n, m):
-    """The length of an axis that is laid over one of length m."""
+    """Checks that an axis of length n broadcasts to length m."""
     if n != 1 and n != m:
         raise ValueError("could not broadcast: an axis is longer than the one it is laid over")
 
 
 def is_length(n):
-    """A length that an array has which is not made."""
+    """Checks that n is not negative, for the length of an array that is optimised away."""
     if n < 0:
         raise ValueError("negative dimensions are not allowed")
 
 
 def not_one(n):
-    """A length that must not be one."""
+    """Checks that a length is not one."""
     if n == 1:
         raise ValueError("a length is one that was longer before")
 
 
 def meet(n, m):
-    """The length of two axes that broadcast."""
+    """The broadcast length of two axes."""
     if n != 1 and m != 1 and m != n:
         raise ValueError("operands could not be broadcast together")
     if n == 1:
@@ -70,7 +70,7 @@ def meet(n, m):
 
 
 def reaches(count, last, n):
-    """A loop of `count` passes whose largest index is `last`, on an axis of length n.
+    """Checks the bounds of a loop of `count` passes with `last` as its largest index, on an axis of length n.
 
     >>> reaches(0, 5, 3)
     """
@@ -79,7 +79,7 @@ def reaches(count, last, n):
 
 
 def place(k, n):
-    """The place of index k on an axis of length n.
+    """Index k on an axis of length n as a nonnegative index.
 
     >>> place(-1, 3)
     2
@@ -114,7 +114,7 @@ def fmin(a, b):
 
 
 def sign(x):
-    """That of a floating-point number; zero has none, whichever it is."""
+    """The sign of a floating-point number; that of either zero is 0."""
     if x > 0:
         return 1.0
     if x < 0:
@@ -137,7 +137,7 @@ def sinc(x):
 
 
 def single(x):
-    """A number in single precision; in kernels for a device also one that is stored as bfloat16."""
+    """A number in single precision; in kernels for a device also from bfloat16 storage."""
     return np.float32(x)
 
 
@@ -165,7 +165,7 @@ def lcm(a, b):
 
 
 def round_to(x, decimals, scale):
-    """np.round; scale: 10**abs(decimals) in the dtype of x, as NumPy multiplies in that."""
+    """np.round; scale: 10**abs(decimals) in the dtype of x, since NumPy multiplies in that dtype."""
     if decimals == 0:
         return np.rint(x)
     return np.rint(x * scale) / scale if decimals > 0 else np.rint(x / scale) * scale
@@ -188,7 +188,7 @@ def near_math(a, b, rel_tol, abs_tol):
 
 
 def whole_fmod(a, b):
-    """The remainder of whole numbers that has the sign of the first; 0 of a division by 0, as in NumPy."""
+    """The remainder of integers with the sign of the first; 0 for a division by 0, as in NumPy."""
     if b == 0:
         return a - a
     r = a % b
@@ -196,7 +196,7 @@ def whole_fmod(a, b):
 
 
 def complex_quotient(a, b):
-    """NumPy's quotient, of which none raises an error: R. Smith, Algorithm 116: Complex division, 1962."""
+    """NumPy's complex quotient, which never raises: R. Smith, Algorithm 116: Complex division, 1962."""
     if abs(b.real) >= abs(b.imag):
         if b.real == 0 and b.imag == 0:
             return complex(a.real / abs(b.real), a.imag / abs(b.real))
@@ -209,7 +209,7 @@ def complex_quotient(a, b):
 
 
 def real_quotient(a, b):
-    """NumPy's quotient of a complex number by a real one, which it takes as b + 0j: infinity times 0 is NaN there."""
+    """NumPy's quotient of a complex number by a real one, with b as b + 0j, so that infinity times 0 gives NaN."""
     if b == 0:
         return complex(a.real / abs(b), a.imag / abs(b))
     ratio, scale = 0.0 / b, 1.0 / b
@@ -217,7 +217,7 @@ def real_quotient(a, b):
 
 
 def complex_size(z):
-    """The absolute value, in loops that are vectorised."""
+    """The absolute value, in a form that is vectorised."""
     return hypot(z.real, z.imag)
 
 
@@ -232,33 +232,33 @@ def finite_or(x, nan, low, high):
 # --- order ------------------------------------------------------------------------------------------------------------
 
 def complex_less(a, b):
-    """a < b of complex numbers, as NumPy orders them: by real parts, equal ones by imaginary parts."""
+    """a < b for complex numbers in NumPy's order: by real parts, then by imaginary parts."""
     return a.real < b.real and a.imag == a.imag and b.imag == b.imag or a.real == b.real and a.imag < b.imag
 
 
 def complex_at_most(a, b):
-    """a <= b of complex numbers, in the same order."""
+    """a <= b for complex numbers, in the same order."""
     return a.real < b.real and a.imag == a.imag and b.imag == b.imag or a.real == b.real and a.imag <= b.imag
 
 
 def complex_maximum(a, b):
-    """The larger of two complex numbers, or the first that is no number."""
+    """The larger of two complex numbers, or the first that is NaN."""
     return a if a != a or complex_at_most(b, a) else b
 
 
 def complex_minimum(a, b):
-    """The smaller of two complex numbers, or the first that is no number."""
+    """The smaller of two complex numbers, or the first that is NaN."""
     return a if a != a or complex_at_most(a, b) else b
 
 
 def less(a, b):
-    """NaN comes last."""
+    """a < b, with NaN as the largest."""
     return a < b or (b != b and a == a)
 
 
 @whole
 def argsort_lines(x):
-    """The order of each line, equal entries as they stand: a merge sort."""
+    """The stable order of each line, by merge sort."""
     lines, n = x.shape
     out = np.empty((lines, n), np.int64)
     first, second = np.empty(n, np.int64), np.empty(n, np.int64)
@@ -308,7 +308,7 @@ def median_lines(x):
 
 
 def search_sorted(a, v, right):
-    """How many entries of a come before v, or before what follows v."""
+    """The number of entries of a before v, or with `right` up to v."""
     low, high = 0, a.shape[0]
     while low < high:
         middle = (low + high) // 2
@@ -319,11 +319,11 @@ def search_sorted(a, v, right):
     return low
 
 
-# --- places where something holds -------------------------------------------------------------------------------------
+# --- indices by condition ---------------------------------------------------------------------------------------------
 
 @whole
 def nonzero_flat(x):
-    """Places in a flat array where it is not zero."""
+    """The indices of nonzero entries of a flat array."""
     count = 0
     for i in range(x.shape[0]):
         if x[i] != 0:
@@ -340,7 +340,7 @@ def nonzero_flat(x):
 
 @whole
 def product(a, b):
-    """Matrix products of two stacks, each of one matrix or as many as the other."""
+    """Matrix products of two stacks of equal length, or one of length one."""
     count = max(a.shape[0], b.shape[0])
     if a.shape[0] == 0 or b.shape[0] == 0:
         count = 0
@@ -352,7 +352,7 @@ def product(a, b):
 
 @whole
 def integer_product(a, b):
-    """As product, for what BLAS does not multiply."""
+    """As product, for dtypes that BLAS does not have."""
     count = max(a.shape[0], b.shape[0])
     if a.shape[0] == 0 or b.shape[0] == 0:
         count = 0
@@ -367,7 +367,7 @@ def integer_product(a, b):
 
 
 def put(out, k, value):
-    """out[k] = value, for a matrix; a loop compiles faster."""
+    """out[k] = value for a matrix; this loop compiles faster."""
     for i in range(value.shape[0]):
         for j in range(value.shape[1]):
             out[k, i, j] = value[i, j]

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a user's function may call about its own derivative, and what a rule with symbolic zeros is given."""
+"""stop_gradient, closure_convert, and the arguments of custom rules with symbolic zeros."""
 import dataclasses
 from typing import Any
 
 
 @dataclasses.dataclass(frozen=True)
 class SymbolicZero:
-    """The tangent, or the adjoint, of what nothing depends on: zero, known when transforming; it has no entries.
+    """A tangent or an adjoint that is known to be zero when transforming; it has a shape and a dtype but no entries.
 
     >>> SymbolicZero((2, 3), float).ndim
     2
@@ -21,13 +21,13 @@ class SymbolicZero:
 
 @dataclasses.dataclass(frozen=True)
 class CustomVJPPrimal:
-    """An argument as the forward half of a rule with symbolic zeros sees it, and whether its adjoint is asked for."""
+    """An argument of the forward function of a rule with symbolic zeros; perturbed: whether its adjoint is needed."""
     value: Any
     perturbed: bool
 
 
 def stop_gradient(x):
-    """x itself; no derivative passes through it.
+    """x, treated as a constant by derivatives.
 
     >>> stop_gradient(2.0)
     2.0
@@ -38,10 +38,10 @@ def stop_gradient(x):
 def closure_convert(fun, *example_args):
     """A function whose closure has become arguments: (converted, values), with converted(*args, *values) == fun(*args).
 
-    For functions with a rule of their own, which know of their arguments only: inside a function that is transformed,
-    `values` are the floating-point arrays and numbers that fun reads of the functions around it; the rule takes them as
-    an argument and gives their derivative.  Outside there is nothing to differentiate, and `values` is empty.
-    example_args: arguments as fun takes them; JAX's function has them, and nothing is asked of them here.
+    For functions with custom rules, which differentiate in arguments only: inside a function that is transformed,
+    `values` are the floating-point arrays and numbers that fun reads from enclosing functions; a rule takes them as an
+    argument and returns their adjoint.  Outside there is nothing to differentiate, and `values` is empty.
+    example_args: accepted for compatibility with JAX, without effect.
 
     >>> converted, values = closure_convert(lambda x: 2 * x, 1.0)
     >>> converted(3.0, *values)

@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What emitted modules for a device use, and what it is bound to on this machine.
+"""The back end of emitted modules for a device, and its choice.
 
-`from gradscribe.runtime.device import cp, cuda, ...` gives Numba's CUDA and CuPy, or what stands for them where there
-is no device.  GRADSCRIBE_CUDA says which, or `use`:
+`from gradscribe.runtime.device import cp, cuda, ...` imports CuPy and Numba's CUDA, or their replacements without a
+device.  GRADSCRIBE_CUDA or `use` chooses:
 
 - `cuda`: numba-cuda and CuPy;
 - `mlir`: numba-cuda-mlir and CuPy;
 - `simulator`: Numba's simulator of CUDA in Python, and NumPy;
-- `twin`: each kernel compiled for the processor, its blocks of one thread each run last to first, and NumPy;
+- `twin`: each kernel compiled for the processor, with blocks of one thread that run last to first, and NumPy;
 - `plain`: the same as plain Python;
-- `ptx`: the same, and each kernel is compiled and assembled for sm_90 as well (assembled.py).
+- `ptx`: the same, with each kernel also compiled and assembled for sm_90 (assembled.py).
 """
 import contextlib
 import functools
@@ -24,10 +24,10 @@ from gradscribe.runtime import assembled, launched, libraries, on_device, twin
 from gradscribe.runtime.backends import BACKENDS, TWINS
 from gradscribe.runtime.device_functions import HOST, KERNEL, PLAIN, as_one, type_of_bfloat16
 
-THREADS = 256                           # of a block
-SIMULATED = on_device.SIMULATED         # of one in Numba's simulator
-DEEPEST = 64                            # of those, along z
-MOST = 2048                             # blocks of a grid
+THREADS = 256                           # threads of a block
+SIMULATED = on_device.SIMULATED         # threads of a block in Numba's simulator
+DEEPEST = 64                            # the most threads of a block along z
+MOST = 2048                             # the most blocks of a grid
 _chosen: list[str] = []
 _found: dict = {}
 _on_processor: list = [PLAIN.get]
@@ -36,7 +36,7 @@ _log = logging.getLogger("gradscribe")
 
 
 def use(name: str) -> None:
-    """Bind emitted modules to one of BACKENDS from now on; those that were built keep theirs.
+    """Choose one of BACKENDS for emitted modules that are built from now on.
 
     >>> use("plain")
     >>> chosen()
@@ -48,7 +48,7 @@ def use(name: str) -> None:
 
 
 def chosen() -> str:
-    """The back end's name: what `use` or GRADSCRIBE_CUDA says, else `cuda` where there is a device, else `twin`."""
+    """The name of the back end: that of `use` or GRADSCRIBE_CUDA, else `cuda` if there is a device, else `twin`."""
     if not _chosen:
         use(os.environ.get("GRADSCRIBE_CUDA") or ("cuda" if has_device() else "twin"))
     return _chosen[0]
@@ -56,7 +56,7 @@ def chosen() -> str:
 
 @contextlib.contextmanager
 def using(name: str):
-    """A back end for what is done inside.
+    """A context with another back end.
 
     >>> with using("plain"):
     ...     chosen()
@@ -71,7 +71,7 @@ def using(name: str):
 
 
 def device_count() -> int:
-    """How many devices CuPy finds in this machine."""
+    """The number of devices that CuPy finds."""
     try:
         return importlib.import_module("cupy").cuda.runtime.getDeviceCount()
     except Exception:
@@ -79,12 +79,12 @@ def device_count() -> int:
 
 
 def has_device() -> bool:
-    """Whether there is one."""
+    """Whether there is a device."""
     return device_count() > 0
 
 
 def on_host() -> bool:
-    """Whether arrays of the device are NumPy's."""
+    """Whether device arrays are NumPy arrays."""
     return chosen() in ("simulator", *TWINS)
 
 
@@ -127,16 +127,16 @@ def _bound(backend, name):
 
 
 def numbas(backend):
-    """Numba's module of CUDA for a back end that is none of the twins."""
+    """Numba's CUDA module for a back end other than the twins."""
     return importlib.import_module("numba_cuda_mlir.cuda" if backend == "mlir" else "numba.cuda")
 
 
 @functools.lru_cache(maxsize=1024)
 def grid_of(*lengths: int, across: int = THREADS, of_block: int = THREADS) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """The blocks and threads that take passes of so many, the outermost length first; the innermost lies along x.
+    """The blocks and threads for loops of these lengths, the outermost first; the innermost is along x.
 
-    A block has all its threads, whatever the lengths are, as few of them along z as CUDA allows; across: the most
-    along x.
+    A block has its full number of threads whatever the lengths, at most as many along z as CUDA allows; across: the
+    most along x.
 
     >>> grid_of(1000)
     ((4,), (256,))
@@ -161,7 +161,7 @@ def grid_of(*lengths: int, across: int = THREADS, of_block: int = THREADS) -> tu
 
 @functools.lru_cache(maxsize=1024)
 def tile_grid_of(*lengths: int, of_block: int = THREADS) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """As grid_of, for passes that want neighbours along two axes: a warp has 32 of the innermost, a block 8 warps.
+    """As grid_of, for passes with locality along two axes: a warp has 32 of the innermost, a block 8 warps.
 
     >>> tile_grid_of(1000, 5000), tile_grid_of(1000, 10)
     (((157, 13), (32, 8)), ((1, 63), (16, 16)))
@@ -171,7 +171,7 @@ def tile_grid_of(*lengths: int, of_block: int = THREADS) -> tuple[tuple[int, ...
 
 @functools.lru_cache(maxsize=1024)
 def row_grid_of(count: int, length: int, of_block: int = THREADS) -> tuple[tuple[int], tuple[int]]:
-    """The blocks that take so many rows, and the threads of a block: half a warp of work each at least.
+    """The blocks for a number of rows, and the threads of a block: each has at least half a warp of work.
 
     >>> row_grid_of(1000, 50), row_grid_of(10, 5000)
     (((1000,), (64,)), ((10,), (256,)))
@@ -181,13 +181,13 @@ def row_grid_of(count: int, length: int, of_block: int = THREADS) -> tuple[tuple
 
 
 def blocks_of(*lengths: int, of_block: int = THREADS) -> int:
-    """The number of blocks of a grid."""
+    """The number of blocks of grid_of."""
     return math.prod(grid_of(*lengths, of_block=of_block)[0])
 
 
 @functools.lru_cache(maxsize=1024)
 def column_grid_of(count: int, length: int, of_block: int = THREADS) -> tuple[tuple[int, int], tuple[int, int]]:
-    """The blocks and threads for so many columns of a length: columns along x, each its own; 8 rows a thread at least.
+    """The blocks and threads for `count` columns of a length: columns along x; at least 8 rows for each thread.
 
     >>> column_grid_of(10, 100000), column_grid_of(5000, 100)
     (((1, 128), (16, 16)), ((157, 2), (32, 8)))
@@ -199,17 +199,17 @@ def column_grid_of(count: int, length: int, of_block: int = THREADS) -> tuple[tu
 
 
 def column_blocks_of(count: int, length: int, of_block: int = THREADS) -> int:
-    """The number of parts of the sum of a column."""
+    """The number of partial sums of a column."""
     return column_grid_of(count, length, of_block)[0][1]
 
 
 def one_block_of(threads: int, of_block: int = THREADS) -> tuple[int, int]:
-    """One block of so many threads, or of as many as there are."""
+    """One block of this many threads, or of the maximum."""
     return 1, min(threads, of_block)
 
 
 def row_blocks_of(count: int, length: int, of_block: int = THREADS) -> int:
-    """The number of blocks that take rows."""
+    """The number of blocks of row_grid_of."""
     return row_grid_of(count, length, of_block)[0][0]
 
 
@@ -219,9 +219,9 @@ GRIDS = {"one_block": one_block_of, "grid": grid_of, "tile_grid": tile_grid_of, 
 
 
 class Host:
-    """Functions of the host: of lengths and other numbers as they stand, of arrays by the device's libraries.
+    """Functions of the host: those of lengths and other numbers directly, those of arrays by the device's libraries.
 
-    What those lack is done on the processor, and the arrays go there and back; the log says so.
+    What these lack is computed on the processor, with copies of the arrays there and back; the log says so.
     """
 
     def __getattr__(self, name):
@@ -236,7 +236,7 @@ class Host:
 
 
 def by_processor(name, *args):
-    """A function of arrays that is computed on the processor."""
+    """A function of arrays, computed on the processor."""
     cp = __getattr__("cp")
     if name not in _told and cp is not np:
         _told.add(name)
@@ -248,7 +248,7 @@ def by_processor(name, *args):
 
 
 def ready(space: dict) -> None:
-    """What a module's functions need before they are called: kernels of the simulator take views as they are."""
+    """Prepare a module's functions for calls: kernels of the simulator must accept views."""
     if chosen() == "simulator":
         from numba.cuda.simulator.cudadrv.devicearray import FakeCUDAArray
         from numba.cuda.simulator.kernel import FakeCUDAKernel
@@ -258,7 +258,7 @@ def ready(space: dict) -> None:
 
 
 def provide(compiled, borrowed, keep) -> None:
-    """Say what gives the runtime's functions for the processor, and SciPy's for compiled code, by name; and what keeps
-    machine code.
+    """Register where the runtime's compiled functions and SciPy's functions for compiled code come from, by name, and
+    the cache of machine code.
     """
     _on_processor[:], twin.BORROWED[:], assembled.KEPT[:] = [compiled], [borrowed], [keep]

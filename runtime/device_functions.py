@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Functions that emitted kernels call, as plain Python, and those that the function of the host calls.
+"""Functions that emitted kernels call, as plain Python, and those that the host function calls.
 
-A kernel's functions are those of compiled code (compiled.py, vmath.py and their like) under the same names, NumPy's for
-numbers under NumPy's names, those for complex numbers with `complex_` before, and a few of a block's own.
+A kernel can call the functions of compiled code (compiled.py, vmath.py and others) under the same names, NumPy's scalar
+functions under NumPy's names, those for complex numbers with the prefix `complex_`, and a few functions of a block.
 """
 import ast
 import contextlib
@@ -41,7 +41,7 @@ UFUNCS = {n: f for n, f in vars(np).items() if isinstance(f, np.ufunc) and f.sig
 # --- in kernels -------------------------------------------------------------------------------------------------------
 
 def place_in(k, n, wrong):
-    """The place of index k on an axis of length n; where there is none, `wrong` says so, and the nearest is taken."""
+    """Index k on an axis of length n as a nonnegative one; out of bounds it sets `wrong` and returns the nearest."""
     if k < 0:
         k += n
     if k < 0 or k >= n:
@@ -51,15 +51,15 @@ def place_in(k, n, wrong):
 
 
 def place_of(k, n):
-    """The place of index k, which is not checked, on an axis of length n."""
+    """Index k on an axis of length n as a nonnegative one, without a check."""
     return k + n if k < 0 else k
 
 
-RAISED: list = [None, IndexError("index is out of bounds for its axis")]        # by the number that `wrong` gets
+RAISED: list = [None, IndexError("index is out of bounds for its axis")]        # exceptions by the number in `wrong`
 
 
 class _Noted(ast.NodeTransformer):
-    """A function that raises becomes one that says in `wrong` what it would have raised."""
+    """Replaces `raise` by a store of the exception's number in `wrong`."""
 
     def visit_FunctionDef(self, node):
         self.given = node.args.args[0].arg if any(isinstance(n, ast.Return) for n in ast.walk(node)) else ""
@@ -79,7 +79,7 @@ class _Noted(ast.NodeTransformer):
 
 
 def _noting(function):
-    """A function of the runtime for threads, which raise nothing: what it would have raised is the host's to raise."""
+    """A runtime function for threads, which cannot raise: it stores the exception's number for the host to raise."""
     tree = ast.fix_missing_locations(_Noted().visit(ast.parse(textwrap.dedent(inspect.getsource(function)))))
     space: dict = {}
     exec(compile(tree, f"<{function.__name__}_in>", "exec"), vars(inspect.getmodule(function)) | {}, space)
@@ -104,7 +104,7 @@ def prod_of(parts):
 
 
 def short(x):
-    """A number as bfloat16: on a device its bits, the nearest ones, even where two are.
+    """A number as bfloat16, on a device as its bits: rounded to nearest, ties to even.
 
     >>> float(short(1.00390625)), float(short(1.01171875))      # halfway between neighbours
     (1.0, 1.015625)
@@ -114,12 +114,12 @@ def short(x):
 
 @functools.cache
 def type_of_bfloat16():
-    """The type of NumPy's arrays of bfloat16, which is ml_dtypes'."""
+    """The bfloat16 dtype of NumPy arrays, from ml_dtypes."""
     return importlib.import_module("ml_dtypes").bfloat16
 
 
 def own(value):
-    """What a block of one thread has of a sum."""
+    """The sum over a block of one thread."""
     return value
 
 
@@ -132,7 +132,7 @@ def _choice(name):
 
 
 def _of_any(name, function):
-    """A function of doubles as one of numbers of any kind: single precision is rounded by who calls it."""
+    """A function of doubles for numbers of any dtype; the caller rounds to single precision."""
     given = function.__code__.co_varnames[:function.__code__.co_argcount]
     doubles = ", ".join(f"np.float64({a})" for a in given)
     text = f"def {name}({', '.join(given)}):\n    return double_{name}({doubles})\n"
@@ -163,7 +163,7 @@ KERNEL = {f"block_{n}" for n in REDUCED} | {"column_sum"}
 # --- on the host ------------------------------------------------------------------------------------------------------
 
 def as_one(xp, value):
-    """A number of a library as an array of one entry, of the package xp.
+    """A scalar as an array of one entry of the package xp.
 
     >>> as_one(np, 2.0)
     array([2.])
@@ -172,7 +172,7 @@ def as_one(xp, value):
 
 
 def check_places(wrong):
-    """Raise what a kernel has met that is wrong, as an index beyond the end of its axis.
+    """Raise the error that a kernel has recorded, such as an index out of bounds.
 
     >>> check_places(np.zeros(1, np.int64))
     """
@@ -185,7 +185,7 @@ def check_places(wrong):
 
 @contextlib.contextmanager
 def later():
-    """A list of what `check_places` would look at, which waits for the device."""
+    """A list that collects what `check_places` will check, since that waits for the device."""
     _later.append([])
     try:
         yield _later[-1]

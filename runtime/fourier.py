@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Discrete Fourier transforms for compiled code: lines of any length, by factors of the length.
+"""Discrete Fourier transforms for compiled code: lines of any length, by the factors of the length.
 
-Each stage takes one factor r: it makes r sums of r entries that lie apart, and writes them where the next stage wants
-them, so that no entries are put in order at the end.  A length with a large prime factor goes by a convolution.
+Each stage handles one factor r: it computes r sums of r strided entries and writes them in the order that the next
+stage reads, so that no final permutation is needed.  A length with a large prime factor uses a convolution.
 
 Sources: C. Van Loan, Computational Frameworks for the Fast Fourier Transform (1992), 1.7 (Stockham's stages) and 2.1
 (factors); L. Bluestein, A linear filtering approach to the computation of discrete Fourier transform (1970).
@@ -13,13 +13,13 @@ import numpy as np
 
 from gradscribe.runtime.compiled import apart, whole
 
-LARGEST_FACTOR = 13         # a stage of a larger one takes longer than the convolution
-LANES = 8                   # lines side by side: one vector of eight, or two of four
+LARGEST_FACTOR = 13         # for a larger factor, the convolution is faster than a stage
+LANES = 8                   # lines that are interleaved: one vector of eight, or two of four
 
 
 @whole
 def roots_of_unity(n, sign):
-    """exp(sign 2 pi i k / n) for each k: about sqrt(n) by sines and cosines, the rest as products of two of them."""
+    """exp(sign 2 pi i k / n) for each k: about sqrt(n) of them by sines and cosines, the rest as products of two."""
     out = np.empty(n, np.complex128)
     row = int(math.sqrt(n)) + 1
     for k in range(min(row, n)):
@@ -39,7 +39,7 @@ STAGE = {"re": ("float64", 3), "im": ("float64", 3), "re_2": ("float64", 3), "im
 
 @apart(**STAGE, sign=("float64", 0))
 def stage_of_four(re, im, re_2, im_2, root, sign):
-    """From here (4, m, s) to there (m, 4, s): a transform of four for each of the s that lie side by side."""
+    """A radix-4 stage from (4, m, s) to (m, 4, s), with s interleaved transforms."""
     for p in range(re.shape[1]):
         w1 = root[p, 0]
         w2 = root[2 * p, 0]
@@ -91,7 +91,7 @@ def stage_of_two(re, im, re_2, im_2, root):
 
 @apart(**STAGE, unit=("complex128", 1))
 def stage_of_any(re, im, re_2, im_2, root, unit):
-    """unit: the roots of as many as this stage takes, each power where it is needed: unit[j * k % r]."""
+    """A stage for any factor r; unit: its roots of unity, indexed as unit[j * k % r]."""
     for p in range(re.shape[1]):
         for k in range(re.shape[0]):
             u = root[p * k, 0].real
@@ -114,8 +114,8 @@ def stage_of_any(re, im, re_2, im_2, root, unit):
 
 @whole
 def staged_lines(x, sign):
-    """Transforms of the lines, a stage for each factor of their length; several lines go side by side, entry by entry,
-    so that loops over them are over entries that are neighbours.
+    """Transforms of the lines, one stage for each factor of their length; LANES lines are interleaved, so that inner
+    loops run over contiguous entries.
     """
     lines, n = x.shape
     out, root = np.empty((lines, n), np.complex128), roots_of_unity(n, sign)
@@ -126,7 +126,7 @@ def staged_lines(x, sign):
         for k in range(w):
             for i in range(n):
                 re[i * w + k], im[i * w + k] = x[first + k, i].real, x[first + k, i].imag
-        left, s = n, w                  # what is left to transform, and how many such transforms lie side by side
+        left, s = n, w                  # the remaining length, and the number of interleaved transforms
         size = n * w
         while left > 1:
             r = 4 if left % 4 == 0 else 2
@@ -152,7 +152,7 @@ def staged_lines(x, sign):
 
 @whole
 def transform_lines(x, sign):
-    """Discrete Fourier transforms of lines of complex numbers; sign: -1, or 1 for the inverse without its factor."""
+    """Discrete Fourier transforms of complex lines; sign: -1, or 1 for the unscaled inverse."""
     lines, n = x.shape
     if n == 0:
         raise ValueError("a Fourier transform of no numbers")
@@ -191,10 +191,10 @@ def transform_lines(x, sign):
 
 @whole
 def half_transform_lines(x):
-    """Transforms of lines of real numbers, without the half that is the conjugate of the other.
+    """Transforms of real lines, without the half that is the conjugate of the other.
 
-    A line of even length is one of half as many complex numbers: entries at even and at odd places are its real and
-    imaginary parts, and their transforms are told apart by their symmetry.
+    A line of even length is transformed as half as many complex numbers, with entries at even and odd indices as real
+    and imaginary parts; their transforms are separated by symmetry.
     """
     lines, n = x.shape
     if n == 0:

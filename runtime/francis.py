@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Eigenvalues of real matrices for compiled code: Francis's iteration, as LAPACK goes through it for small matrices.
+"""Eigenvalues of real matrices for compiled code, by Francis's QR iteration as in LAPACK for small matrices.
 
 The steps, their tests and the order of the values are those of LAPACK's dgeev without vectors (dgebal, dgehd2, dlahqr,
-dlanv2), so that compiled code gives them in
-NumPy's order wherever rounding does not decide it.  A call of LAPACK costs more than these for few rows.
+dlanv2), so that compiled code returns them in NumPy's order unless rounding decides it.  For few rows, a call of LAPACK
+costs more.
 
 Sources: J. G. F. Francis, The QR transformation (1961, 1962); G. H. Golub and C. F. Van Loan, Matrix Computations,
 7.5; M. Ahues and F. Tisseur, A new deflation criterion for the QR algorithm (LAPACK working note 122, 1997).
@@ -14,18 +14,18 @@ import numpy as np
 
 from gradscribe.runtime.compiled import whole
 
-SMALL = 32                                                  # rows; LAPACK has the larger ones
+SMALL = 32                                                  # the most rows; LAPACK handles larger matrices
 ULP, TINY = 2.220446049250313e-16, 2.2250738585072014e-308
-EXCEPTIONAL = 10                                            # steps without a value before a shift of another kind
+EXCEPTIONAL = 10                                            # steps without convergence before an exceptional shift
 
 
 def lapack_geev(kind, left, right, n, a, lda, real, imaginary, vl, ldvl, vr, ldvr):
-    """LAPACK's routine as Numba binds it (codegen/foreign.py); the matrix is lost."""
+    """LAPACK's routine as Numba binds it (codegen/foreign.py); it overwrites the matrix."""
     raise NotImplementedError("called by compiled code only")
 
 
 def exchanged(h, i, j, rows, columns):
-    """Rows and columns i and j, exchanged: the columns in the first `rows` rows, the rows from `columns` on."""
+    """Exchange rows and columns i and j: columns in the first `rows` rows, rows from column `columns` on."""
     for k in range(rows):
         h[k, i], h[k, j] = h[k, j], h[k, i]
     for k in range(columns, len(h)):
@@ -34,7 +34,7 @@ def exchanged(h, i, j, rows, columns):
 
 @whole
 def isolated(h):
-    """Rows with an eigenvalue of their own moved to the end, columns to the front: (first, last) row of the rest."""
+    """Move rows that isolate an eigenvalue to the end, and columns to the front; (first, last) row of the rest."""
     low, high = 0, len(h) - 1
     found = True
     while found:
@@ -67,7 +67,7 @@ def isolated(h):
 
 @whole
 def balanced(h, low, high):
-    """Rows and columns scaled by powers of two, so that their lengths are alike."""
+    """Scale rows and columns by powers of two, so that their norms are similar."""
     again = True
     while again:
         again = False
@@ -94,7 +94,7 @@ def balanced(h, low, high):
 
 
 def reflector(x, y, z):
-    """(beta, tau, y, z): what 1 - tau v v' makes of the vector, and v, whose first entry is one."""
+    """(beta, tau, y, z) with 1 - tau v v' reflecting the vector to (beta, 0, 0), for v = (1, y, z)."""
     beside = math.sqrt(y * y + z * z)
     if beside == 0:
         return x, 0.0, 0.0, 0.0
@@ -104,7 +104,7 @@ def reflector(x, y, z):
 
 @whole
 def to_hessenberg(h, low, high, sums):
-    """Reflections from both sides until all below the first subdiagonal is zero; `sums` is for numbers in between."""
+    """Reduce to Hessenberg form by reflections from both sides; `sums` is a work array."""
     n = len(h)
     for i in range(low, high - 1):
         beside = 0.0
@@ -141,7 +141,7 @@ def to_hessenberg(h, low, high, sums):
 
 
 def pair(a, b, c, d):
-    """The eigenvalues of a block of two rows, as dlanv2 gives them: real parts, then imaginary ones."""
+    """The eigenvalues of a block of two rows, as in dlanv2: real parts, then imaginary parts."""
     if c == 0:
         return a, d, 0.0, 0.0
     if b == 0:
@@ -176,7 +176,7 @@ def pair(a, b, c, d):
 
 
 def split(h, low, i, small):
-    """The row where the block that ends in row i begins: below it an entry that does not count."""
+    """The first row of the unreduced block that ends in row i: the subdiagonal entry before it is negligible."""
     for k in range(i, low, -1):
         beside = abs(h[k, k - 1])
         if beside <= small:
@@ -224,7 +224,7 @@ def shifts(h, first, i, step):
 
 
 def start(h, first, i, re1, im1, re2, im2):
-    """The row where a step can begin, and the vector that its first reflection is made of."""
+    """The row where a step can begin, and the vector of its first reflection."""
     x, y, z = 0.0, 0.0, 0.0
     for m in range(i - 2, first - 1, -1):
         below = h[m + 1, m]
@@ -245,7 +245,7 @@ def start(h, first, i, re1, im1, re2, im2):
 
 @whole
 def step_of_francis(h, first, i, number):
-    """A double step on rows first to i."""
+    """A double-shift step on rows first to i."""
     re1, im1, re2, im2 = shifts(h, first, i, number)
     m, x, y, z = start(h, first, i, re1, im1, re2, im2)
     for k in range(m, i):
@@ -286,7 +286,7 @@ def step_of_francis(h, first, i, number):
 
 @whole
 def francis(h, real, imaginary):
-    """The eigenvalues of a matrix, which is lost; False where they are not found."""
+    """Compute the eigenvalues of a matrix, which is overwritten; False if the iteration does not converge."""
     n = len(h)
     low, high = isolated(h)
     balanced(h, low, high)
@@ -318,9 +318,9 @@ def francis(h, real, imaginary):
 
 
 def scale_of(a, k):
-    """The power of two that a matrix is multiplied by so that squares of its entries are numbers, 1 mostly.
+    """The power of two to scale a matrix by so that squares of its entries neither overflow nor underflow; mostly 1.
 
-    LAPACK means to do so itself; builds of it have been seen that leave the values scaled (SciPy 1.17 for Linux).
+    LAPACK should do so itself, but some builds leave the values scaled (SciPy 1.17 for Linux).
     """
     most = 0.0
     for i in range(a.shape[1]):
@@ -334,19 +334,19 @@ def scale_of(a, k):
 
 @whole
 def by_lapack(a, k, scale, real, imaginary):
-    """The eigenvalues of one matrix of a stack; False where they are not found."""
+    """The eigenvalues of one matrix of a stack, by LAPACK; False if the iteration does not converge."""
     n = a.shape[1]
     matrix, none = np.empty((n, n)), np.empty((1, 1))
     for i in range(n):
         for j in range(n):
-            matrix[j, i] = a[k, i, j] * scale           # columns one after another
+            matrix[j, i] = a[k, i, j] * scale           # column-major
     return not lapack_geev(ord("d"), ord("N"), ord("N"), n, matrix.ctypes, n, real.ctypes, imaginary.ctypes,
                            none.ctypes, 1, none.ctypes, 1)
 
 
 @whole
 def real_eigenvalues(a):
-    """Of real matrices, without their vectors."""
+    """The eigenvalues of a stack of real matrices, without vectors."""
     n = a.shape[1]
     out, h = np.empty(a.shape[:2], np.complex128), np.empty((n, n))
     real, imaginary = np.empty(n), np.empty(n)

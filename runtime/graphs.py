@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The launches of a call, recorded once and given to the device as one thing from then on: CUDA graphs.
+"""CUDA graphs: the launches of a call are recorded once, and then replayed as one launch.
 
-A launch costs the host microseconds, and a call has many.  A graph has them with the arrays that they work on, so a
-call copies its arguments into those, launches the graph, and copies the results out.  Memory of the graph's own holds
-what lies between.
+A launch costs the host microseconds, and a call has many.  A graph contains them with the arrays that they work on, so
+a call copies its arguments into these, launches the graph, and copies the results out.  Temporaries are in memory that
+the graph owns.
 
 Source: CUDA C++ Programming Guide, CUDA Graphs, stream capture.
 """
@@ -14,14 +14,14 @@ import numpy as np
 
 from gradscribe.runtime import blas, device, device_functions
 
-KEPT = 16                               # graphs of a function: of so many shapes
+KEPT = 16                               # the most graphs of a function, one for each combination of shapes
 _log = logging.getLogger("gradscribe")
 
 
 class Graphed:
-    """A function of the host whose calls of equal shapes, dtypes and numbers become one graph, from the second on.
+    """A host function whose calls with equal shapes, dtypes and numbers run as a graph, from the second call on.
 
-    What waits for the device, because a branch or a length hangs on an entry, has no graph: it runs as it stands.
+    A call that must wait for the device, since a branch or a length depends on an entry, runs without a graph.
 
     >>> f = Graphed(lambda x: (x * 2,))
     >>> [f(np.ones(2) * k)[0].tolist() for k in range(3)], len(f.graphs)
@@ -42,10 +42,10 @@ class Graphed:
         return graph(*args)
 
     def recorded(self, args):
-        """The graph of a call, None where there is none."""
+        """The graph of a call; None if it cannot be recorded."""
         try:
             return (Rerun if device.on_host() else Graph)(self.run, args)
-        except Exception as error:          # of CUDA, CuPy, or a library of theirs
+        except Exception as error:          # from CUDA, CuPy or one of their libraries
             _log.warning("a function is launched without a graph: %s: %s", type(error).__name__, error)
             return None
 
@@ -82,7 +82,7 @@ class Graph:
 
 
 class Rerun(Graph):
-    """What a graph is where there is no device: the call again, with arrays of its own."""
+    """The replacement for a graph without a device: it repeats the call with arrays of its own."""
 
     def __init__(self, run, args):
         self.cp, self.args = np, [np.array(a) if getattr(a, "ndim", 0) else a for a in args]

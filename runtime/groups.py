@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Devices that run one mapped function side by side: the axes that have names where a program runs, and what its
-functions over them do there.
+"""Collectives over named axes of devices: which axes are bound in a thread, and how the functions over them run.
 
-A *group* is an axis of devices as one of them sees it: its `size`, its own `rank`, and five operations on arrays, which
-all devices of the group call in one order: `reduce`, `gather`, `scatter`, `exchange`, `permute`; `start` and `done` are
-the halves of a sum.  What threads of this process do is in teams.py; gradscribe/mpi.py has groups of processes.
+A *group* is one device's view of an axis: its `size`, the device's `rank`, and five operations on arrays that all
+devices of the group must call in the same order: `reduce`, `gather`, `scatter`, `exchange`, `permute`; `start` and
+`done` are the two parts of a non-blocking sum.  Groups of threads are in teams.py, of GPUs in nccl.py, of processes in
+gradscribe/mpi.py.
 """
 import ctypes
 import hashlib
@@ -16,16 +16,16 @@ from contextlib import contextmanager
 
 import numpy as np
 
-LOCAL = threading.local()               # .axes: groups by name; .failure: what compiled code was stopped by
-SITES: dict[int, tuple] = {}            # what compiled code asks for, by number: (function, names, options)
-NUMBERS: dict[str, int] = {}            # those numbers, by the text of what is asked
+LOCAL = threading.local()               # .axes: groups by name; .failure: the error that stopped compiled code
+SITES: dict[int, tuple] = {}            # collectives in compiled code, by number: (function, names, options)
+NUMBERS: dict[str, int] = {}            # these numbers, by the text of the collective
 REPORTS: weakref.WeakValueDictionary = weakref.WeakValueDictionary()    # functions of a list of values by number, for
                                         # as long as the code is there
 _COUNT = itertools.count()
 
 
 class Lost(RuntimeError):
-    """Another device has failed; `rank` is which."""
+    """Another device has failed; `rank` is its number."""
 
     def __init__(self, message, rank=None):
         super().__init__(message)
@@ -33,13 +33,13 @@ class Lost(RuntimeError):
 
 
 def bound():
-    """The groups by the names of their axes, for this thread."""
+    """This thread's groups, by axis name."""
     return getattr(LOCAL, "axes", {})
 
 
 @contextmanager
 def axes_bound(groups):
-    """Inside, the functions over these axes have their meaning."""
+    """A context in which these axes are bound."""
     before = bound()
     LOCAL.axes = {**before, **groups}
     try:
@@ -50,7 +50,7 @@ def axes_bound(groups):
 
 @contextmanager
 def own_errors():
-    """What stopped compiled code is raised, not that something did."""
+    """A context that raises the error that stopped compiled code instead of compiled code's own."""
     LOCAL.failure = None
     try:
         yield
@@ -62,15 +62,15 @@ def own_errors():
 
 
 def failure():
-    """What stopped compiled code in this thread, if something did; it is told once."""
+    """The error that stopped compiled code in this thread, or None; it is cleared."""
     found, LOCAL.failure = getattr(LOCAL, "failure", None), None
     return found
 
 
-# --- the functions, on groups -----------------------------------------------------------------------------------------
+# --- the collectives, on groups ---------------------------------------------------------------------------------------
 
 def performed(function, x, names, options):
-    """The value of a function of collectives.py over axes that are bound."""
+    """The value of a function of collectives.py over bound axes."""
     groups = [bound()[n] for n in names]
     if function in REDUCED:
         return reduced(function, x, groups)
@@ -85,12 +85,12 @@ OPERATIONS = {"psum": "sum", "pmean": "sum", "pmax": "max", "pmin": "min"}
 
 
 def package_of(x):
-    """CuPy for an array of a device, NumPy for all else."""
+    """CuPy for a device array, NumPy for anything else."""
     return importlib.import_module("cupy") if hasattr(x, "__cuda_array_interface__") else np
 
 
 def arrayed(x):
-    """An array of a device as it is, all else as NumPy's."""
+    """A device array unchanged, anything else as a NumPy array."""
     return x if package_of(x) is not np else np.asarray(x)
 
 
@@ -108,7 +108,7 @@ def reduced(function, x, groups):
 
 
 def all_reduced(function, arrays, groups, outs=None):
-    """The sums of several arrays, of one function, in one meeting."""
+    """The reductions of several arrays by one function, in one synchronisation."""
     outs = [package_of(x).empty_like(x, order="C") for x in arrays] if outs is None else outs
     for group in groups:
         group.reduce_all(arrays, outs, OPERATIONS[function], f"{function} over {group.name!r}")
@@ -121,7 +121,7 @@ def all_reduced(function, arrays, groups, outs=None):
 
 
 def half(function, x, group, out=None):
-    """A sum begins, in an array that is not to be read before the other half has been here; or is waited for."""
+    """Start a sum, into an array that must not be read before it is done; or wait for it."""
     whole, _, which = function.partition("_")
     label = f"{whole} over {group.name!r}"
     if which == "start":
@@ -140,13 +140,13 @@ def gathered(x, group, axis=0, tiled=False):
 
 
 def laid(found, axis, tiled):
-    """What all have given, along an axis of its own or one after the other along one that is there."""
+    """The contributions of all devices, stacked along a new axis or concatenated along an existing one."""
     xp = package_of(found)
     return xp.concatenate(list(found), axis) if tiled else xp.moveaxis(found, 0, axis)
 
 
 def parts_of(x, group, axis, tiled):
-    """What each device is to have, along a first axis."""
+    """The parts for each device, along a first axis."""
     xp = package_of(x)
     if tiled:
         return xp.stack(xp.split(x, group.size, axis))
@@ -186,17 +186,16 @@ def places(x, group):
 
 FORMS = {"all_gather": gathered, "psum_scatter": scattered, "all_to_all": exchanged, "ppermute": permuted,
          "pshuffle": shuffled, "axis_index": place, "axis_size": places}
-PLACES = {"axis_index", "axis_size"}    # numbers that are known without a question
+PLACES = {"axis_index", "axis_size"}    # these need no communication
 
 
-# --- asked for by compiled code ---------------------------------------------------------------------------------------
+# --- calls from compiled code -----------------------------------------------------------------------------------------
 
-SUMMED = {"psum": 1, "pmax": 2, "pmin": 3, "pmean": 4}      # the last three bits of the number of such a place
+SUMMED = {"psum": 1, "pmax": 2, "pmin": 3, "pmean": 4}      # the last three bits of the number of such a site
 
 
 def site_of(function, names, options):
-    """A number for what a place in a program asks for, the same in all processes; it says which sum it is over an axis.
-    """
+    """The number of a collective in compiled code, the same in all processes; its last bits say which reduction."""
     what = function, tuple(names), dict(sorted(options.items()))
     number = int(hashlib.sha256(repr(what).encode()).hexdigest()[:15], 16) & ~7
     number |= SUMMED.get(function, 0) if len(names) == 1 else 0
@@ -205,8 +204,8 @@ def site_of(function, names, options):
 
 
 def collected(x, what, shape, dtype, xp=np):
-    """What a function over an axis gives, in an array of its own of the package xp; in code compiled for the processor
-    this is codegen/collectives.py's.
+    """The result of a collective in a new array of the package xp; in code compiled for the processor,
+    codegen/collectives.py replaces this.
     """
     function, names, options = SITES[NUMBERS[what]]
     found = performed(function, xp.asarray(x), names, options)
@@ -216,7 +215,7 @@ def collected(x, what, shape, dtype, xp=np):
 
 
 def collected_number(x, what, dtype, xp=np):
-    """The same of a number; the place of this device is the host's number."""
+    """The same for a scalar; this device's rank is a number of the host."""
     function, names, options = SITES[NUMBERS[what]]
     if function in PLACES:
         return np.dtype(dtype).type(performed(function, x, names, options))
@@ -224,7 +223,7 @@ def collected_number(x, what, dtype, xp=np):
 
 
 def collected_done(x, what, xp=np):
-    """A sum that was begun in x, once it is there."""
+    """Waits for the sum that was started into x."""
     function, names, _ = SITES[NUMBERS[what]]
     return performed(function, x, names, {})
 
@@ -237,7 +236,7 @@ def collected_all(given, what, xp=np):
 
 
 def told(site, number, rank, shape, place, out_number, out_rank, out_shape, out_place):
-    """Called from compiled code with arrays as addresses; 1 where it failed, with the reason in LOCAL.failure."""
+    """Called from compiled code with arrays as addresses; returns 1 on failure, with the error in LOCAL.failure."""
     try:
         x, out = _array(number, rank, shape, place), _array(out_number, out_rank, out_shape, out_place)
         function, names, options = SITES[site]
@@ -258,7 +257,7 @@ def told(site, number, rank, shape, place, out_number, out_rank, out_shape, out_
 
 
 def told_all(site, count, place):
-    """Called from compiled code for several sums at once: a table of addresses."""
+    """Called from compiled code for several reductions at once, with a table of addresses."""
     try:
         table = np.frombuffer((ctypes.c_int64 * (5 * count)).from_address(place), np.int64).reshape(count, 5).tolist()
         arrays = [_array(number, rank, shape, data) for number, rank, shape, data, _ in table]
@@ -272,14 +271,14 @@ def told_all(site, count, place):
 
 
 def number_of(report):
-    """A number by which compiled code has a function of a list of arrays called; who compiles keeps the function."""
+    """A number by which compiled code calls a Python function of a list of arrays; the compiler keeps the function."""
     number = next(_COUNT)
     REPORTS[number] = report
     return number
 
 
 def reported(number, count, place):
-    """Called from compiled code with a table of addresses: what it tells."""
+    """Called from compiled code with a table of addresses: calls the Python function with this number."""
     try:
         table = np.frombuffer((ctypes.c_int64 * (5 * count)).from_address(place), np.int64).reshape(count, 5).tolist() \
             if count else []
@@ -303,10 +302,10 @@ def _array(number, rank, shape, place):
     return np.frombuffer((ctypes.c_char * (count * dtype.itemsize)).from_address(place), dtype, count).reshape(lengths)
 
 
-# --- written down and read --------------------------------------------------------------------------------------------
+# --- text -------------------------------------------------------------------------------------------------------------
 
 def spelled(function, names, options):
-    """The text of what a place asks for: psum(i), all_gather(i, axis=1)."""
+    """The text of a collective: psum(i), all_gather(i, axis=1)."""
     return f"{function}({', '.join([*map(str, names), *(f'{k}={v!r}' for k, v in options.items())])})"
 
 

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Indices of kernels that are never negative, as Numba's compilers are told of them.
+"""Unsigned indices for kernels, where an index is never negative.
 
-Numba lets `x[i]` count from the end where i is negative: three instructions for each entry that is read or set.  An
-unsigned index has none of them.  The text that people read says `x[i]`; the compiler gets `x[np.uint64(i)]` where i is
-a thread's place, or counts up from one.
+Numba lets `x[i]` count from the end if i is negative, which takes three instructions for each access.  An unsigned
+index needs none of them.  The text for people has `x[i]`; the compiler gets `x[np.uint64(i)]` if i is a thread's index,
+or counts up from one.
 
 >>> print(unsigned('''def f(x, y, n):
 ...     i = cuda.grid(1)
@@ -32,7 +32,7 @@ def unsigned(text):
 
 
 def changed(tree):
-    """Changes the tree of a kernel."""
+    """Make the indices of a kernel's tree unsigned, in place."""
     names = counting(tree.body[0])
     for n in ast.walk(tree):
         if isinstance(n, ast.Subscript) and isinstance(n.value, ast.Name):
@@ -50,7 +50,7 @@ def as_unsigned(name):
 
 
 def counting(function):
-    """Names that are never negative: places of threads, what loops count up from there or from a number."""
+    """Names that are never negative: indices of threads, and loop variables that count up from these or a number."""
     values, given = {}, {a.arg for a in function.args.args}
     for n in ast.walk(function):
         if isinstance(n, ast.Assign):
@@ -80,7 +80,7 @@ def counting(function):
 
 
 def is_positive(value, names):
-    """Whether a value is never negative, if some names are not."""
+    """Whether a value is never negative, given names that are not."""
     if isinstance(value, ast.Constant):
         return type(value.value) is int and value.value >= 0
     if isinstance(value, ast.Name):

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Kernels on a device: compiled by one of Numba's compilers, loaded and launched by CuPy on its stream of now.
+"""Kernels on a device: compiled by one of Numba's compilers, loaded and launched by CuPy on its current stream.
 
-A launch is what a short call costs.  Numba's own takes each array through an interface for others, by which it may also
-wait for the array's stream, and warns of every small grid; a wait ends the recording of a graph.  Here the arguments
-are packed into one buffer as the kernel's parameters lie in memory, which is all that the driver wants.
+Launches dominate the time of a short call.  Numba's launch converts each array by an interface for foreign arrays, may
+wait for the array's stream, which ends the recording of a graph, and warns of small grids.  Here the arguments are
+packed into one buffer with the memory layout of the kernel's parameters, which is all that the driver needs.
 
 Sources: CUDA Driver API, cuLaunchKernel (CU_LAUNCH_PARAM_BUFFER_POINTER) and PTX ISA, kernel parameters; Numba's arrays
-in parameters (numba-cuda: counted references, entries, bytes of one, address, lengths, steps in bytes; numba-cuda-mlir:
-MLIR's memref descriptor, with steps in entries).
+in parameters (numba-cuda: reference count, number of entries, item size, address, lengths, strides in bytes;
+numba-cuda-mlir: MLIR's memref descriptor, with strides in entries).
 """
 import ctypes
 import functools
@@ -21,17 +21,17 @@ import numpy as np
 
 from gradscribe.runtime import assembled, on_device
 
-BUFFER, SIZE, END = 1, 2, 0             # of CU_LAUNCH_PARAM_...
-_loading = threading.Lock()             # Numba compiles for one thread at a time, the others find it on the disk
+BUFFER, SIZE, END = 1, 2, 0             # CU_LAUNCH_PARAM_...
+_loading = threading.Lock()             # Numba compiles for one thread at a time; the others use its cache on disk
 
 
 def laid_by_references(address, a):
-    """The parameters of an array, as numba-cuda has them."""
+    """The parameters of an array in numba-cuda's layout."""
     return (0, 0, a.size, a.itemsize, address, *a.shape, *a.strides)
 
 
 def laid_by_descriptor(address, a):
-    """The parameters of an array, as MLIR's descriptor of memory has them."""
+    """The parameters of an array as MLIR's memref descriptor."""
     size = a.itemsize
     return (address, address, 0, *a.shape, *(s // size for s in a.strides))
 
@@ -41,7 +41,7 @@ WORDS = {"cuda": lambda rank: 5 + 2 * rank, "mlir": lambda rank: 3 + 2 * rank}
 
 
 class Cuda:
-    """What `cuda` is to emitted modules on a device, and to users' kernels that are written against it."""
+    """The object `cuda` for emitted modules on a device, and for users' kernels that use it."""
 
     def __init__(self, backend, numbas):
         self.backend, self.numbas = backend, numbas
@@ -55,7 +55,7 @@ class Cuda:
 
     @staticmethod
     def device_array(shape, dtype):
-        """Memory of the device, not set."""
+        """An uninitialised device array."""
         return importlib.import_module("cupy").empty(shape, dtype)
 
     def __getattr__(self, name):
@@ -63,7 +63,7 @@ class Cuda:
 
 
 class Loaded(NamedTuple):
-    """A kernel's code on a device; form: of its parameters in memory; module: what must live as long as it."""
+    """A kernel's code on a device; form: the struct format of its parameters; module: must live as long as it."""
     address: int
     form: struct.Struct
     size: ctypes.c_size_t
@@ -71,9 +71,9 @@ class Loaded(NamedTuple):
 
 
 class Kernel:
-    """A kernel for all kinds of arguments: each is compiled when it comes.
+    """A kernel, compiled for each kind of arguments at its first launch.
 
-    An array of NumPy's goes to the device and comes back, as Numba does with it.
+    NumPy arrays are copied to the device and back, as in Numba.
     """
 
     def __init__(self, function, backend, numbas):
@@ -88,7 +88,7 @@ class Kernel:
         raise TypeError("a kernel has to be told how many blocks and threads there are: kernel[blocks, threads](...)")
 
     def launch(self, config, *args):
-        """config: blocks, threads, and if need be a stream and bytes of shared memory."""
+        """config: blocks, threads, and optionally a stream and bytes of shared memory."""
         cp, laid, back, spans = self.cp, self.laid, [], []
         values, key = [], [cp.cuda.runtime.getDevice()]
         for a in args:
@@ -118,7 +118,7 @@ class Kernel:
             host[...] = there.get()
 
     def there(self, value, back):
-        """An array as CuPy's: others' of the device as they are, NumPy's by a copy that is copied back."""
+        """An array as a CuPy array: device arrays without a copy, NumPy arrays by a copy that is copied back."""
         made = self.cp.asarray(value)
         if isinstance(value, np.ndarray):
             back.append((value, made))
@@ -141,7 +141,7 @@ class Kernel:
 
 
 def letters(dtype):
-    """A number's letters in a struct's form.
+    """The struct format of a scalar.
 
     >>> letters(np.dtype("f4")), letters(np.dtype("c16"))
     ('f', 'dd')
@@ -151,7 +151,7 @@ def letters(dtype):
 
 @functools.lru_cache(maxsize=1024)
 def axes(lengths):
-    """Three numbers of blocks or threads.
+    """Numbers of blocks or threads for three axes.
 
     >>> axes(7), axes((2, 3))
     ((7, 1, 1), (2, 3, 1))
@@ -160,7 +160,7 @@ def axes(lengths):
 
 
 def stream_of(stream):
-    """The address of a stream of CuPy's, Numba's, or as a number."""
+    """The address of a stream, given by CuPy, by Numba or as a number."""
     if hasattr(stream, "ptr"):
         return stream.ptr
     handle = getattr(stream, "handle", stream)
@@ -168,7 +168,7 @@ def stream_of(stream):
 
 
 def seen_by(function, numbas):
-    """A function of threads for which `cuda` is Numba's, wherever it has it from."""
+    """A device function with `cuda` bound to Numba's, whatever its module has."""
     def meant(value):
         return numbas if isinstance(value, Cuda) else value
     space = {n: meant(v) for n, v in function.__globals__.items()}
@@ -177,5 +177,5 @@ def seen_by(function, numbas):
 
 
 def bound(name, numbas, backend):
-    """What an emitted module's kernels call by a name."""
+    """The function that an emitted module's kernels call by a name."""
     return on_device.function(name, numbas, backend)

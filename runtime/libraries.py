@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Functions of arrays that CuPy and NumPy have under one name, as compiled code calls them: stacks of matrices, lines.
+"""Array functions of CuPy and NumPy with the signatures of compiled code: for stacks of matrices and for lines.
 
-The first argument is the package.  Products are cuBLAS's (blas.py), decompositions cuSOLVER's, Fourier transforms
-cuFFT's; functions over axes of devices ask the groups that are bound (groups.py).
+The first argument is the package.  Products use cuBLAS (blas.py), decompositions cuSOLVER, Fourier transforms cuFFT;
+collectives use the groups that are bound (groups.py).
 """
 
 import contextlib
@@ -12,9 +12,9 @@ from gradscribe.runtime import blas, groups
 
 
 def call(name, xp, *args):
-    """One of FUNCTIONS.
+    """Call one of FUNCTIONS.
 
-    Raises LinAlgError where NumPy does, for a singular matrix say: CuPy is told to look, for which it waits.
+    Raises LinAlgError where NumPy does, for example for a singular matrix; CuPy waits for the device to check this.
     """
     looking = contextlib.nullcontext() if xp.__name__ == "numpy" or name not in LINEAR_ALGEBRA else \
         importlib.import_module("cupyx").errstate(linalg="raise")
@@ -23,7 +23,7 @@ def call(name, xp, *args):
 
 
 def _stacks(xp, a, b):
-    """Two stacks of as many matrices: a stack of one is each matrix of the other."""
+    """Two stacks broadcast to an equal number of matrices."""
     count = 0 if 0 in (a.shape[0], b.shape[0]) else max(a.shape[0], b.shape[0])
     return tuple(xp.broadcast_to(s[:count] if count < s.shape[0] else s, (count, *s.shape[1:])) for s in (a, b))
 
@@ -51,7 +51,7 @@ def _dot(xp, a, b, out=None):
 
 
 def _in_tf32(product):
-    """A product whose factors in single precision are rounded to 10 bits."""
+    """A product with single-precision factors rounded to 10 bits."""
     def rounded(xp, a, b, out=None):
         if xp.__name__ == "numpy":
             return product(xp, a, b) if out is None else product(xp, a, b, out)
@@ -68,7 +68,7 @@ def _order(xp, lines):
 
 
 def _transforms(xp, lines, sign):
-    """Not divided by the length, whichever way."""
+    """Fourier transforms without scaling, in either direction."""
     if lines.shape[1] == 0 or lines.shape[0] == 0:
         return xp.zeros(lines.shape, "complex128")
     out = xp.fft.fft(lines, axis=1) if sign < 0 else xp.fft.ifft(lines, axis=1) * lines.shape[1]
@@ -82,7 +82,7 @@ def _half_transforms(xp, lines):
 
 
 def _collected(function):
-    """What a function over an axis of devices gives (groups.py), of arrays of the package."""
+    """A collective (groups.py) on arrays of the package."""
     def of_package(xp, *args):
         return function(*args, xp=xp)
     return of_package

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The derivatives of the determinant, for matrices and stacks of them; singular ones have them as well."""
+"""The derivatives of the determinant for stacks of matrices, including singular ones, and solvers by factors."""
 import numpy as np
 
 
 def others(s):
-    """For each value of the last axis, the product of the values beside it.
+    """For each value along the last axis, the product of all other values.
 
     >>> others(np.array([2.0, 3.0, 5.0]))
     array([15., 10.,  6.])
@@ -16,10 +16,10 @@ def others(s):
 
 
 def cofactors(a):
-    """The derivative of np.linalg.det(a): det(a) times the inverse's transpose, which exists without an inverse too.
+    """The derivative of np.linalg.det(a): the cofactor matrix, which for an invertible a is det(a) inv(a).T.
 
-    a: (..., n, n).  Of a singular matrix it is made from the singular values: each entry is a sum of products of n - 1
-    of them (R. A. Horn and C. R. Johnson, Matrix Analysis, 0.8.2, for the adjugate, of which this is the transpose).
+    a: (..., n, n).  For a singular matrix it is computed from the singular values: each entry is a sum of products of
+    n - 1 of them (R. A. Horn and C. R. Johnson, Matrix Analysis, 0.8.2, for the adjugate, whose transpose this is).
 
     >>> cofactors(np.array([[1.0, 2.0], [2.0, 4.0]])).round(12)
     array([[ 4., -2.],
@@ -34,10 +34,10 @@ def cofactors(a):
 
 
 def cofactors_along(a, b):
-    """The derivative of cofactors(a) along b, which is linear in b, and its own transpose.
+    """The derivative of cofactors(a) along b; as a linear map of b it is its own transpose.
 
     a, b: (..., n, n).  In the bases of the singular vectors, where a is diagonal, the determinant's second derivative
-    has products of n - 2 singular values and nothing to divide by.
+    consists of products of n - 2 singular values, without divisions.
 
     >>> cofactors_along(np.zeros((2, 2)), np.array([[1.0, 2.0], [3.0, 4.0]]))
     array([[ 4., -3.],
@@ -58,7 +58,7 @@ def cofactors_along(a, b):
 
 
 def factors(a: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """What compiled code keeps of a matrix: its triangular factors, and the order of rows.  NumPy keeps none.
+    """The triangular factors of a matrix and the order of its rows, in compiled code; not used in plain Python.
 
     a: (n, n).
     """
@@ -66,17 +66,17 @@ def factors(a: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def solved_by(a: np.ndarray, lu: np.ndarray, order: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """np.linalg.solve(a, b), by the factors of a."""
+    """np.linalg.solve(a, b), from the factors of a."""
     return np.linalg.solve(a, b)
 
 
 def solved_across(a: np.ndarray, lu: np.ndarray, order: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """np.linalg.solve of the transposed matrix, by the factors of a."""
+    """np.linalg.solve with the transposed matrix, from the factors of a."""
     return np.linalg.solve(a.T, b)
 
 
 def solved_by_triangle(a: np.ndarray, b: np.ndarray, lower: bool, across: bool) -> np.ndarray:
-    """np.linalg.solve of a matrix whose entries above (lower), or below, the diagonal are 0; across: of its transpose.
+    """np.linalg.solve for a triangular matrix, lower or upper; across: for its transpose.
 
     >>> solved_by_triangle(np.array([[2.0, 0.0], [1.0, 4.0]]), np.array([2.0, 9.0]), True, False)
     array([1., 2.])
@@ -85,15 +85,15 @@ def solved_by_triangle(a: np.ndarray, b: np.ndarray, lower: bool, across: bool) 
 
 
 def inverted_by(a: np.ndarray, lu: np.ndarray, order: np.ndarray) -> np.ndarray:
-    """np.linalg.inv(a), by the factors of a."""
+    """np.linalg.inv(a), from the factors of a."""
     return np.linalg.inv(a)
 
 
 def determined_by(a: np.ndarray, lu: np.ndarray, order: np.ndarray) -> np.ndarray:
-    """np.linalg.det(a), by the factors of a."""
+    """np.linalg.det(a), from the factors of a."""
     return np.linalg.det(a)
 
 
 def log_determined_by(a: np.ndarray, lu: np.ndarray, order: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """np.linalg.slogdet(a), by the factors of a."""
+    """np.linalg.slogdet(a), from the factors of a."""
     return np.linalg.slogdet(a)

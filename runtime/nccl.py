@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""GPUs as the devices of an axis: NVIDIA's collectives, by CuPy.
+"""GPUs as the devices of an axis: NVIDIA's collective library NCCL, by CuPy.
 
-A GPU's host thread, or process, first agrees with the others that all ask for one thing, as in teams.py or over MPI;
-then each gives NCCL its call, on the stream of now, and goes on.  So one that has failed or does not come is known
-before NCCL waits for it.  Where a device fails in its own work the communicators are aborted, which ends what waits.
+A GPU's host thread, or process, first agrees with the others that all call the same operation, as in teams.py or over
+MPI; then each enqueues its NCCL call on the current stream and continues.  So a device that has failed or is late is
+noticed before NCCL waits for it.  If a device fails later, the communicators are aborted, which ends all waits.
 
-What is only moved goes as bytes, so that every dtype can be.  Sums are NCCL's where it has the dtype, complex numbers
-as pairs; its order depends on the number of devices and how they are connected, and is the same in every run on those.
-What it has no sum for, and extremes of floating-point numbers, over whose NaN it passes, are gathered and put together
-in the order of ranks.
+Data that are only moved are sent as bytes, whatever the dtype.  Sums are NCCL's if it has the dtype, with complex
+numbers as pairs; its order depends on the number of devices and their connections, and is the same in every run on
+those.  Sums of other dtypes, and extremes of floats, for which NCCL ignores NaN, are computed in the order of ranks
+after a gather.
 
 Source: NCCL user guide, https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/api.html; CuPy's reference of
 cupy.cuda.nccl.
@@ -29,13 +29,13 @@ SUMMED = {"b": "INT8", "B": "UINT8", "i": "INT32", "I": "UINT32", "l": "INT64", 
           "Q": "UINT64", "e": "FLOAT16", "E": "BFLOAT16", "f": "FLOAT32", "d": "FLOAT64", "F": "FLOAT32",
           "D": "FLOAT64"}
 OPERATORS = {"sum": "add", "max": "maximum", "min": "minimum"}
-SPIN, PAUSE = 200e-6, 50e-6             # seconds of asking a stream without a pause, and between questions
+SPIN, PAUSE = 200e-6, 50e-6             # seconds of polling a stream without a pause, and of each pause after that
 _cliques: dict[tuple, "Clique"] = {}
 _finding = threading.Lock()
 
 
 def library() -> Any:
-    """CuPy's module of NCCL, None where there is none."""
+    """CuPy's NCCL module; None if it is not installed."""
     try:
         found = importlib.import_module("cupy.cuda.nccl")
     except ImportError:
@@ -44,7 +44,7 @@ def library() -> Any:
 
 
 def counted_as(dtype: np.dtype, operation: str) -> tuple[str, int] | None:
-    """The name of NCCL's dtype for a sum or an extreme, and how many of them an entry is; None where it has none.
+    """(name of NCCL's dtype for a reduction, number of these in an entry); None if NCCL has none.
 
     >>> counted_as(np.dtype(complex), "sum"), counted_as(np.dtype(bool), "max"), counted_as(np.dtype(float), "max")
     (('FLOAT64', 2), ('UINT8', 1), None)
@@ -56,9 +56,10 @@ def counted_as(dtype: np.dtype, operation: str) -> tuple[str, int] | None:
 
 
 class Gpus:
-    """The GPUs of an axis as one of them sees it: a group (groups.py).
+    """One GPU's view of the GPUs of an axis: a group (groups.py).
 
-    agree(label, shape, dtype): returns when all are here for that; news(): a Lost where another has failed, or None.
+    agree(label, shape, dtype) returns when all GPUs have come to that operation; news(): a Lost if another has failed,
+    else None.
     """
 
     def __init__(self, communicator: Any, rank: int, size: int, name: Any, agree: Callable, news: Callable):
@@ -66,12 +67,12 @@ class Gpus:
         self.agree, self.news, self.nccl = agree, news, library()
         self.cp = importlib.import_module("cupy")
         self.device = communicator.device_id()
-        self.way: Any = None            # the stream on which sums travel that were begun
+        self.way: Any = None            # the stream for non-blocking sums
         self.travelling: dict[int, tuple] = {}
 
     @contextmanager
     def asked(self):
-        """What NCCL says after another device has failed is that."""
+        """A context that replaces NCCL's errors after another device has failed by that failure."""
         try:
             yield self.cp.cuda.get_current_stream().ptr
         except RuntimeError as error:
@@ -81,12 +82,12 @@ class Gpus:
             raise lost from error
 
     def by_rows(self, x):
-        """An array whose entries lie by rows; ascontiguousarray gives a number an axis."""
+        """A row-major array; ascontiguousarray would give a scalar an axis."""
         return self.cp.asarray(x, order="C")
 
     @contextmanager
     def at_once(self):
-        """Calls that NCCL is given as one."""
+        """A context that groups NCCL calls into one."""
         self.nccl.groupStart()
         try:
             yield
@@ -102,11 +103,11 @@ class Gpus:
         return out
 
     def reduce_all(self, arrays, outs, operation, label):
-        """Several sums in one agreement, and in one call of NCCL's; `outs` may be the arrays themselves."""
+        """Several sums in one agreement and one NCCL group; `outs` may be the arrays themselves."""
         self.agree(label, tuple(x.shape for x in arrays), tuple(x.dtype for x in arrays))
         at_once = [counted_as(x.dtype, operation) is not None for x in arrays]
         with self.asked() as stream:
-            given = [self.by_rows(x) for x in arrays]      # what is copied is copied before the one call
+            given = [self.by_rows(x) for x in arrays]      # copies are made before the grouped call
             with self.at_once():
                 for x, out, how in zip(given, outs, at_once):
                     if how:
@@ -116,7 +117,7 @@ class Gpus:
                     self.put_together(x, operation, out, stream)
 
     def put_together(self, x, operation, out, stream):
-        """One sum or extreme into an array by rows."""
+        """One reduction into a row-major array."""
         kind = counted_as(x.dtype, operation)
         if not x.size:
             return
@@ -132,7 +133,7 @@ class Gpus:
                                     getattr(self.nccl, f"NCCL_{operation.upper()}"), stream)
 
     def start(self, x, label, out):
-        """The first half of a sum: it goes on in `out`, on a stream of its own."""
+        """Start a sum into `out`, on a separate stream."""
         self.agree(label, x.shape, x.dtype)
         cuda = self.cp.cuda
         if self.way is None:
@@ -144,11 +145,11 @@ class Gpus:
             self.travelling[out.data.ptr] = self.way.record(), out
 
     def done(self, out, label):
-        """The sum that began in `out` is there for what comes after on the stream of now."""
+        """Make the current stream wait for the sum that was started into `out`."""
         self.cp.cuda.get_current_stream().wait_event(self.travelling.pop(out.data.ptr)[0])
 
     def gather(self, x, label):
-        """The x of all, along a new first axis."""
+        """The x of all devices, stacked along a new first axis."""
         self.agree(label, x.shape, x.dtype)
         with self.asked() as stream:
             return self.gathered(x, stream)
@@ -161,7 +162,7 @@ class Gpus:
         return out
 
     def scatter(self, parts, label):
-        """The sum of what all have for this device: parts[rank]."""
+        """The sum over all devices of their parts[rank]: a reduce-scatter."""
         self.agree(label, parts.shape, parts.dtype)
         kind = counted_as(parts.dtype, "sum")
         with self.asked() as stream:
@@ -179,7 +180,7 @@ class Gpus:
             return out
 
     def exchange(self, parts, label):
-        """What the others have for this device, along the first axis."""
+        """The parts of all devices for this one, along the first axis: an all-to-all."""
         self.agree(label, parts.shape, parts.dtype)
         with self.asked() as stream:
             return self.exchanged(self.by_rows(parts), stream)
@@ -195,7 +196,7 @@ class Gpus:
         return out
 
     def permute(self, x, pairs, label):
-        """The x of the device that sends to this one; zeros where none does."""
+        """The x of the device that sends to this one; zeros if none does."""
         self.agree(f"{label} with {pairs}", x.shape, x.dtype)
         with self.asked() as stream:
             x = self.by_rows(x)
@@ -217,7 +218,7 @@ class Gpus:
 
     @property
     def idle(self):
-        """Whether the device has done what it was given; raises what NCCL has met meanwhile."""
+        """Whether the device has finished its work; raises errors that NCCL has reported."""
         with self.asked() as _:
             self.communicator.check_async_error()
             return self.cp.cuda.get_current_stream().done
@@ -226,9 +227,9 @@ class Gpus:
 # --- the GPUs of one process ------------------------------------------------------------------------------------------
 
 class Clique:
-    """Communicators of some GPUs of this process, in the order of ranks.
+    """The communicators of some GPUs of this process, in the order of ranks.
 
-    One call at a time has them: two whose sums met each other in another order on each device would wait for ever.
+    Only one call at a time uses them: two calls whose sums are interleaved differently on each device would deadlock.
     """
 
     def __init__(self, devices: Sequence[int]):
@@ -236,7 +237,7 @@ class Clique:
         self.guard, self.live = threading.Lock(), dict(enumerate(library().NcclCommunicator.initAll(list(devices))))
 
     def member(self, member: Any) -> Gpus:
-        """A GPU's group, of a thread of a team: teams.Member."""
+        """A GPU's group, from a thread's group (teams.Member)."""
         team, rank = member.team, member.rank
 
         def agree(label, shape, dtype):
@@ -247,7 +248,7 @@ class Clique:
         return Gpus(self.live[rank], rank, team.size, team.name, agree, news)
 
     def abort(self, rank: int) -> None:
-        """End what a GPU does with the others, and what waits for that."""
+        """Abort a GPU's communication, and whatever waits for it."""
         with self.guard:
             communicator = self.live.pop(rank, None)
         forget(self)
@@ -256,7 +257,7 @@ class Clique:
 
 
 def clique_of(devices: Sequence[int]) -> Clique:
-    """The communicators of these GPUs, made by the first call."""
+    """The communicators of these GPUs, made at the first call."""
     key = tuple(devices)
     with _finding:
         if key not in _cliques:
@@ -265,14 +266,14 @@ def clique_of(devices: Sequence[int]) -> Clique:
 
 
 def forget(clique: Clique) -> None:
-    """The next call has others."""
+    """Have the next call make new communicators."""
     with _finding:
         if _cliques.get(clique.devices) is clique:
             del _cliques[clique.devices]
 
 
 def run_by(program: Callable, group: Gpus, clique: Clique, grid: Any, deadline: float | None) -> Any:
-    """What one thread does: program(), until its GPU has done it; the others are told where that fails."""
+    """One thread's work: run program() and wait for its GPU; a failure is reported to the others."""
     try:
         result = program()
         settle(group, grid, deadline)
@@ -280,16 +281,16 @@ def run_by(program: Callable, group: Gpus, clique: Clique, grid: Any, deadline: 
     except BaseException as error:
         grid.failed(group.rank, error)
         clique.abort(group.rank)
-        limit = time.monotonic() + PATIENCE         # the others learn of it at their next function over the axis
+        limit = time.monotonic() + PATIENCE         # the others learn of it at their next collective
         while not clique.live.keys() <= grid.teams[0].ended and time.monotonic() < limit:
             time.sleep(PAUSE)
-        for rank in list(clique.live):              # or wait in their streams, which this ends
+        for rank in list(clique.live):              # or they wait in their streams, which this ends
             clique.abort(rank)
         raise
 
 
 def settle(group: Gpus, grid: Any, deadline: float | None) -> None:
-    """Until a GPU has done its work; raises Lost where another has failed, or has ended a deadline ago."""
+    """Wait until a GPU has finished; raises Lost if another has failed, or ended longer ago than the deadline."""
     start, limit = time.monotonic(), None
     while not group.idle:
         lost, now = group.news(), time.monotonic()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What compiled code calls for statistics, calculus and polynomials: plain loops, as in compiled.py."""
+"""Functions for compiled code: statistics, calculus, polynomials and numbers; plain loops, as in compiled.py."""
 import math
 
 import numpy as np
@@ -10,7 +10,7 @@ from gradscribe.runtime.compiled import Unsaid, search_sorted, sort_lines, whole
 
 @whole
 def quantile_lines(x, q, method, skip):
-    """Of each line, at each q; `skip` passes over NaN.  Methods: linear, lower, higher, midpoint, nearest."""
+    """The quantiles of each line at each q; skip: ignore NaN.  Methods: linear, lower, higher, midpoint, nearest."""
     if x.shape[1] == 0 and not skip:
         raise IndexError("there is no quantile of no numbers")
     ordered, out = sort_lines(x), np.empty((q.shape[0], x.shape[0]), x.dtype)
@@ -32,7 +32,7 @@ def quantile_lines(x, q, method, skip):
                 continue
             part = at - low if method == 0 else 0.5 if at != low else 0.0
             after = ordered[line, min(low + 1, held - 1)]
-            step = after - value        # from the nearer end, as NumPy
+            step = after - value        # interpolates from the nearer end, as NumPy does
             out[k, line] = value + step * part if part < 0.5 else after - step * (1 - part)
     return out
 
@@ -100,7 +100,7 @@ def in_proportion(i, start, stop, parts, closed):
 
 
 def bessel_zero(x):
-    """np.i0, as the integral over an angle; 64 angles give all digits before it overflows."""
+    """np.i0, as an integral over an angle; with 64 angles it is exact up to overflow."""
     total = 0.0
     for k in range(64):
         total += math.cosh(x * math.cos((k + 0.5) * (math.pi / 128)))
@@ -126,7 +126,7 @@ def window(kind, i, n, beta):
 
 @whole
 def reduceat_lines(x, indices):
-    """np.add.reduceat of each line."""
+    """np.add.reduceat for each line."""
     out = np.empty((x.shape[0], indices.shape[0]), x.dtype)
     for k in range(indices.shape[0]):
         start = indices[k]
@@ -151,7 +151,7 @@ def horner(p, x):
 
 
 def add_at_the_end(a, b):
-    """The sum of two polynomials: the last coefficients stand under each other."""
+    """The sum of two polynomials, whose last coefficients are aligned."""
     n, m = a.shape[0], b.shape[0]
     out = np.zeros(max(n, m), a.dtype)
     for i in range(n):
@@ -175,7 +175,7 @@ def with_roots(z):
 
 @whole
 def exact_sum(x):
-    """math.fsum: the partial sums are kept without rounding (Shewchuk, 1997)."""
+    """math.fsum: keeps exact partial sums (Shewchuk, 1997)."""
     parts, count, endless = np.empty(x.shape[0] + 1), 0, 0.0
     for v in x:
         if not abs(v) < np.inf:
@@ -203,7 +203,7 @@ def exact_sum(x):
 
 
 def exponent_of(x):
-    """The power of two that math.frexp gives."""
+    """The exponent of math.frexp."""
     if x == 0 or x != x or abs(x) == np.inf:
         return 0
     return math.frexp(x)[1]
@@ -237,7 +237,7 @@ def next_after(x, y):
 
 
 def next_after32(x, y):
-    """Of numbers of single precision, which double precision holds: the step to the next of them is exact there."""
+    """np.nextafter in single precision, computed in double precision, where the step is exact."""
     x, y = np.float64(x), np.float64(y)
     if x != x or y != y:
         return np.float32(x + y)
@@ -256,7 +256,7 @@ def next_after32(x, y):
 
 
 def spacing32(x):
-    """The distance to the next number of single precision, away from 0, with the sign of x."""
+    """np.spacing in single precision: the distance to the next number away from 0, with the sign of x."""
     if x != x or abs(x) == np.inf:
         return np.float32(np.nan)
     if x == 0:
@@ -265,7 +265,7 @@ def spacing32(x):
 
 
 def spacing(x):
-    """The distance to the next number away from 0, with the sign of x."""
+    """np.spacing: the distance to the next number away from 0, with the sign of x."""
     if x != x or abs(x) == np.inf:
         return np.nan
     if x == 0:
@@ -278,7 +278,7 @@ def ieee_remainder(a, b):
         raise ValueError("math domain error")
     if abs(b) == np.inf:
         return a
-    rest = math.copysign(np.fmod(abs(a), 2 * abs(b)), 1.0)     # exact; what is left is nearest to 0, 1 or 2 times b
+    rest = math.copysign(np.fmod(abs(a), 2 * abs(b)), 1.0)     # exact; it is nearest to 0, 1 or 2 times b
     b = abs(b)
     if 2 * rest > b:
         rest -= b
@@ -301,7 +301,7 @@ def whole_factorial(n):
 def whole_isqrt(n):
     if n < 0:
         raise ValueError("isqrt() argument must be nonnegative")
-    root = min(int(math.sqrt(n)), 3037000499)       # whose square is the largest below 2**63
+    root = min(int(math.sqrt(n)), 3037000499)       # the largest integer whose square is below 2**63
     while root * root > n:
         root -= 1
     while root < 3037000499 and (root + 1) * (root + 1) <= n:
@@ -332,15 +332,15 @@ def whole_perm(n, k):
 
 
 def round_decimal(x, digits):
-    """Python's round(x, digits) of a float: the decimal number that is nearest to x itself, a tie to the even one.
+    """Python's round(x, digits) of a float: the nearest decimal number to the exact x, ties to even.
 
-    x * 10**digits is taken as a sum of two numbers that is exact.  Source: T. J. Dekker, A floating-point technique for
+    x * 10**digits is computed exactly as a sum of two numbers.  Source: T. J. Dekker, A floating-point technique for
     extending the available precision, Numerische Mathematik 18 (1971), section 5 (the product of two numbers).
     """
     if not abs(x) < np.inf:
         return x
-    if abs(digits) > 22 or digits < 0 and abs(x) >= 9007199254740992.0:     # 2**53, from where on sums are not exact
-        raise Unsaid                # 10**23 is no float
+    if abs(digits) > 22 or digits < 0 and abs(x) >= 9007199254740992.0:     # 2**53: sums are not exact from there on
+        raise Unsaid                # 10**23 is not exact
     if digits < 0:
         unit = 10.0 ** -digits
         rest = np.fmod(x, unit)
@@ -357,7 +357,7 @@ def round_decimal(x, digits):
     low = ((x_high * unit_high - high) + x_high * unit_low + x_low * unit_high) + x_low * unit_low
     whole_part = np.rint(high)                      # a tie to the even one
     part = high - whole_part
-    if abs(part) == 0.5 and low != 0.0:             # no tie: the number itself lies on one side
+    if abs(part) == 0.5 and low != 0.0:             # not a tie: the exact number is on one side
         whole_part = high + math.copysign(0.5, low)
     elif part == 0.0 and abs(low) == 0.5:
         whole_part = high + math.copysign(high % 2.0, low)
@@ -365,24 +365,24 @@ def round_decimal(x, digits):
 
 
 def whole_reciprocal(x):
-    """1 / x cut off, as NumPy's of whole numbers."""
+    """1 / x truncated, as NumPy's np.reciprocal of integers."""
     return x if x == 1 or x == -1 else x - x
 
 
 def shifted_left(x, by, bits):
-    """x << by as NumPy's: nothing is left of a number that is shifted by all of its bits."""
+    """x << by as in NumPy: a shift by all bits of a number, or more, gives 0."""
     return x - x if by >= bits or by < 0 else x << by          # x * 0 of uint64 is a float
 
 
 def shifted_right(x, by, bits):
-    """x >> by as NumPy's: by all of its bits, -1 is left of a number below zero."""
+    """x >> by as in NumPy: a shift by all bits of a negative number, or more, gives -1."""
     if by >= bits or by < 0:
         return ~(x - x) if x < 0 else x - x
     return x >> by
 
 
 def order_of(a, b):
-    """-1, 0 or 1: where a number without a sign lies beside one with a sign."""
+    """-1, 0 or 1: how an unsigned integer compares with a signed one."""
     if b < 0:
         return 1
     c = np.uint64(b)
@@ -390,7 +390,7 @@ def order_of(a, b):
 
 
 def whole_round(x, digits):
-    """Python's round of a whole number: to tens, hundreds, ..., a tie to the even multiple."""
+    """Python's round of an integer to tens, hundreds, ..., ties to the even multiple."""
     if digits >= 0:
         return x
     if digits < -18:

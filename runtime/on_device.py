@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Functions that kernels call, for Numba's CUDA and for its simulator.
 
-Elementary functions are the device's own (libdevice, at most 2 units in the last place; powers 4, the normal
-distribution 5); those that it lacks are the processor's, compiled for threads.  Sums of a block go in pairs, in each
-warp from register to register and then over the warps: the order is the same whatever the machine, and the block waits
-once.  For numba-cuda-mlir and the simulator they go by shared memory: the one's shuffles of numbers of 64 bits keep 32,
-and the other has none.
+Elementary functions are the device's own (libdevice, with errors up to 2 units in the last place; powers 4, the normal
+distribution 5); others are the processor's, compiled for threads.  Sums over a block are pairwise, first within each
+warp by shuffles and then over the warps: the order is the same on every machine, and the block synchronises once.  With
+numba-cuda-mlir, whose shuffles of 64-bit numbers keep only 32 bits, and in the simulator, which has no shuffles, they
+use shared memory.
 
 Source: NVIDIA's libdevice User's Guide; CUDA C++ Programming Guide, warp shuffle functions.
 """
@@ -27,8 +27,8 @@ from gradscribe.runtime import indices, ranks
 from gradscribe.runtime.device_functions import PLAIN, ROWS, UFUNCS
 
 THREADS = 256
-SIMULATED = 32                          # of a block in Numba's simulator, where each is a thread of Python's
-SHUFFLED = {"cuda"}                     # where sums go from register to register
+SIMULATED = 32                          # threads of a block in Numba's simulator, where each is a Python thread
+SHUFFLED = {"cuda"}                     # back ends with shuffles
 OF_MATH = {"arccos": "acos", "arcsin": "asin", "arctan": "atan", "arctan2": "atan2", "arccosh": "acosh",
            "arcsinh": "asinh", "arctanh": "atanh", "gammaln": "lgamma", "fabs": "fabs", "power": "pow"} | {
     n: n for n in """sqrt exp expm1 log log10 log1p log2 sin cos tan sinh cosh tanh erf erfc hypot copysign isnan isinf
@@ -38,7 +38,7 @@ OF_LIBDEVICE = {"floor": "floor", "ceil": "ceil", "trunc": "trunc", "rint": "rin
 OF_CMATH = {"exp": "exp", "log": "log", "sqrt": "sqrt", "sin": "sin", "cos": "cos", "tan": "tan", "sinh": "sinh",
             "cosh": "cosh", "tanh": "tanh", "arcsin": "asin", "arccos": "acos", "arctan": "atan", "arcsinh": "asinh",
             "arccosh": "acosh", "arctanh": "atanh", "log10": "log10"}
-OF_TEXT = {                             # the others, in the terms of those
+OF_TEXT = {                             # functions expressed by those above
     "complex_conj": "x.conjugate()", "complex_conjugate": "x.conjugate()", "complex_absolute": "abs(x)",
     "complex_square": "x * x", "complex_reciprocal": "1 / x", "complex_power": "x ** y", "complex_isnan": "x != x",
     "complex_isfinite": "math.isfinite(x.real) and math.isfinite(x.imag)", "conj": "x", "conjugate": "x",
@@ -48,9 +48,9 @@ OF_TEXT = {                             # the others, in the terms of those
     "logaddexp2": "x if x == y and x - y != 0 else max(x, y) + math.log1p(math.pow(2.0, -abs(x - y))) / math.log(2.0)",
     "logaddexp": "x if x == y and x - y != 0 else max(x, y) + math.log1p(math.exp(-abs(x - y)))",
 }
-OF_MLIR = {                             # numba-cuda-mlir 0.6 declares libdevice's floor twice where `//` is beside it
+OF_MLIR = {                             # numba-cuda-mlir 0.6 declares libdevice's floor twice if there is a `//` too
     "floor": "np.floor(x)", "ceil": "-np.floor(-x)", "trunc": "math.copysign(np.floor(abs(x)), x)"}
-OF_SCIPY = {                            # those of scipy.special that kernels have, of numbers in double precision
+OF_SCIPY = {                            # functions of scipy.special in kernels, in double precision
     "erf": "math.erf(x)", "erfc": "math.erfc(x)", "gammaln": "math.lgamma(x)", "gamma": "libdevice.tgamma(x)",
     "psi": "psi(x)", "ndtr": "0.5 * math.erfc(-0.7071067811865476 * x)", "ndtri": "libdevice.normcdfinv(x)",
     "log_ndtr": "math.log(0.5 * libdevice.erfcx(-0.7071067811865476 * x)) - 0.5 * x * x if x < -1.0 else "
@@ -64,7 +64,7 @@ _spaces: dict = {}
 
 
 def function(name: str, cuda, backend: str):
-    """What a kernel calls by a name."""
+    """The function that a kernel calls by a name."""
     space = _spaces.setdefault(backend, {"np": np, "math": math, "cuda": cuda, "THREADS": threads(backend)})
     if name not in space:
         made = _made(name, cuda, backend, space)
@@ -73,12 +73,35 @@ def function(name: str, cuda, backend: str):
 
 
 def threads(backend):
-    """How many a block has."""
+    """The number of threads of a block."""
     return SIMULATED if backend == "simulator" else THREADS
 
 
 def _made(name, cuda, backend, space):
-    # numba-cuda-mlir loses an array that is shared in a function, unless the function is put into what calls it
+    together = _of_threads(name, cuda, backend)
+    if together is not None:
+        return together
+    plain = PLAIN[name]
+    if backend == "simulator":
+        return plain
+    if name.startswith("scipy_"):
+        return _of_scipy(name, cuda, backend)
+    if name in vars(ranks):
+        return _of_bits(name, plain, cuda, space, backend)
+    text = _formula(name, plain, backend)
+    if text is not None:
+        return _text(text, name, cuda, backend)
+    short = name.removesuffix("_32")        # Numba selects libdevice's function by the precision of the arguments
+    if short in OF_LIBDEVICE:
+        return _by_type(name, OF_LIBDEVICE[short], _count(plain), cuda, backend)
+    if not isinstance(plain, FunctionType):
+        raise AttributeError(f"kernels have no {name}")
+    return _for_threads(name, plain, cuda, backend, space)
+
+
+def _of_threads(name, cuda, backend):
+    """A function for values that threads share, or of bfloat16; None for others."""
+    # numba-cuda-mlir loses a shared array of a function unless the function is inlined
     shared = cuda.jit(device=True, **{"inline": "always"} if backend == "mlir" else {})
     if name in ROWS:
         of, dtype = ROWS[name]
@@ -93,29 +116,29 @@ def _made(name, cuda, backend, space):
         return shared(_of_block(name.removeprefix("block_"), cuda, backend))
     if name.endswith("_of") and name.removesuffix("_of") in STEPS:
         return shared(_of_parts(name.removesuffix("_of"), cuda, backend))
-    plain = PLAIN[name]
-    if backend == "simulator":
-        return plain
-    if name.startswith("scipy_"):
-        return _of_scipy(name, cuda, backend)
-    if name in vars(ranks):
-        return _of_bits(name, plain, cuda, space, backend)
-    short = name.removesuffix("_32")        # Numba takes libdevice's of the precision of what is given
+    return None
+
+
+def _formula(name, plain, backend):
+    """The text of a function that is one expression; None for others."""
+    short, of_complex = name.removesuffix("_32"), name.removeprefix("complex_")
     letters = ", ".join("xy"[:_count(plain)]) if callable(plain) else ""
-    text = f"math.{OF_MATH[short]}({letters})" if short in OF_MATH else OF_TEXT.get(name)
-    if name.startswith("complex_") and name.removeprefix("complex_") in OF_CMATH:
-        text = f"cmath.{OF_CMATH[name.removeprefix('complex_')]}(x)"
-    if text is not None:
-        return _text(f"def {name}({letters}):\n    return {text}", name, cuda, backend)
+    if name.startswith("complex_") and of_complex in OF_CMATH:
+        return f"def {name}({letters}):\n    return cmath.{OF_CMATH[of_complex]}(x)"
+    if short in OF_MATH:
+        return f"def {name}({letters}):\n    return math.{OF_MATH[short]}({letters})"
+    if name in OF_TEXT:
+        return f"def {name}({letters}):\n    return {OF_TEXT[name]}"
     if backend == "mlir" and name in OF_MLIR:
-        return _text(f"def {name}(x):\n    return {OF_MLIR[name]}", name, cuda, backend)
-    if short in OF_LIBDEVICE:
-        return _by_type(name, OF_LIBDEVICE[short], _count(plain), cuda, backend)
-    if not isinstance(plain, FunctionType):
-        raise AttributeError(f"kernels have no {name}")
+        return f"def {name}(x):\n    return {OF_MLIR[name]}"
+    return None
+
+
+def _for_threads(name, plain, cuda, backend, space):
+    """A plain function of the runtime, compiled for threads after the functions that it calls."""
     of_numpy = ufuncs_in(plain)
     found = {i.argval for i in dis.get_instructions(plain) if i.opname == "LOAD_GLOBAL"} | of_numpy
-    for called in found:                            # what it calls itself
+    for called in found:
         if called in PLAIN and called not in space and (not hasattr(builtins, called) or called in of_numpy):
             value = PLAIN[called]
             space[called] = function(called, cuda, backend) if callable(value) and called not in ("np", "math") \
@@ -125,7 +148,7 @@ def _made(name, cuda, backend, space):
 
 
 def ufuncs_in(plain):
-    """The functions of numbers that a function of the runtime has from NumPy, by `np.`."""
+    """The scalar functions of NumPy that a function of the runtime calls as `np.name`."""
     steps = list(dis.get_instructions(plain))
     return {b.argval for a, b in zip(steps, steps[1:]) if a.opname == "LOAD_GLOBAL" and a.argval == "np"
             and b.argval in UFUNCS}
@@ -142,7 +165,7 @@ def _text(text, name, cuda, backend):
 
 
 def as_read(text, backend):
-    """A function's text as a back end reads it as Python does: numba-cuda-mlir 0.6 finds NaN equal to itself.
+    """A function's text with Python's semantics on a back end: numba-cuda-mlir 0.6 evaluates NaN != NaN as false.
 
     >>> print(as_read("def f(x):\\n    return x != x", "mlir"))
     def f(x):
@@ -152,9 +175,10 @@ def as_read(text, backend):
 
 
 def as_taken(function, backend, of_numpy=(), kernel=False):
-    """A function for a back end's compiler, with the meaning that it has in Python (as_read); lines stay where they
-    are.  of_numpy: names that are NumPy's there, and a kernel's own functions for the compiler; kernel: its indices
-    may be unsigned (indices.py).
+    """A function for a back end's compiler with Python's semantics (as_read); line numbers are kept.
+
+    of_numpy: names that the function takes from NumPy, to be replaced by a kernel's own functions; kernel: make its
+    indices unsigned where possible (indices.py).
     """
     meant = backend != "mlir" or not any("!=" in i.argrepr for i in dis.get_instructions(function))
     if meant and not kernel and not of_numpy:
@@ -194,7 +218,7 @@ class _Taken(ast.NodeTransformer):
 
 
 def _of_bits(name, plain, cuda, space, backend):
-    """A function of ranks.py, whose bits are libdevice's to take: numba-cuda-mlir has no views of numbers."""
+    """A function of ranks.py, with libdevice's conversions to bits, since numba-cuda-mlir has no views of scalars."""
     libdevice = cuda.libdevice if backend == "mlir" else importlib.import_module("numba.cuda.libdevice")
     text = textwrap.dedent(inspect.getsource(plain))
     for form, function in (("np.float64(x).view(np.int64)", "double_as_longlong(x)"),
@@ -217,7 +241,7 @@ OF_BFLOAT16 = {
 
 
 def _of_bfloat16(name, cuda, backend):
-    """A conversion from or to the upper half of a number in single precision, which is rounded to the nearest."""
+    """A conversion from or to bfloat16, the upper half of a number in single precision, rounded to nearest."""
     libdevice = cuda.libdevice if backend == "mlir" else importlib.import_module("numba.cuda.libdevice")
     space = {"libdevice": libdevice, "np": np}
     exec(f"def {name}(x):\n{OF_BFLOAT16[name]}", space)
@@ -225,7 +249,7 @@ def _of_bfloat16(name, cuda, backend):
 
 
 def _of_scipy(name, cuda, backend):
-    """A function of scipy.special: whatever it is given is a double."""
+    """A function of scipy.special, with its arguments converted to double."""
     text = OF_SCIPY[name.removeprefix("scipy_")]
     given = ", ".join(n for n in "xy" if re.search(rf"\b{n}\b", text))
     space = {"math": math, "libdevice": cuda.libdevice if backend == "mlir" else importlib.import_module(
@@ -239,7 +263,7 @@ def _of_scipy(name, cuda, backend):
 
 
 def _by_type(name, of_libdevice, count, cuda, backend):
-    """A function of libdevice, of either precision by what it is given."""
+    """A function of libdevice, in the precision of its arguments."""
     package = "numba_cuda_mlir" if backend == "mlir" else "numba"
     types = importlib.import_module(f"{package}.types")
     if backend == "mlir":
@@ -352,9 +376,9 @@ def row_{name}_{dtype}(value):
 
 
 def _shuffle(name, cuda, backend):
-    """below(value, by): what a thread of the warp so many further on has; of_first(value): what its first has.
+    """below(value, by): the value of the thread `by` further on in the warp; of_first(value): that of its first thread.
 
-    Numba's simulator has no warps: there, where tests ask for it, threads put what they have into shared memory.
+    Numba's simulator has no warps; for tests, its threads exchange values by shared memory.
     """
     if backend == "simulator":
         text = BELOW if name == "below" else FIRST
@@ -422,5 +446,5 @@ def _filled(form, made, name, cuda, backend, dtype=None):
         f"np.{dtype}" if dtype else "parts.dtype")).strip()
     text = form.format(name=name, halves=halves, longer=STEPS[name].format(a="value", b="parts[j]"), dtype=dtype,
                        all="of_first(value)" if shuffled else "value")
-    exec(compile(text, f"<{made}>", "exec"), space)         # the simulator knows shared arrays by file and line
+    exec(compile(text, f"<{made}>", "exec"), space)         # the simulator identifies shared arrays by file and line
     return space[made]

@@ -1,17 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Derivatives in parameters that have no closed form, for arrays; scipy.special has the functions themselves."""
+"""Derivatives of functions of scipy.special in parameters, without a closed form, for arrays."""
 import numpy as np
 
 
 def gammainc_in_a(a, x):
-    """The derivative of scipy.special.gammainc(a, x) in a: its series, and the continued fraction of gammaincc."""
+    """The derivative of scipy.special.gammainc(a, x) in a, by its series or the continued fraction of gammaincc."""
     from scipy import special
 
     y = special.gammainc(a, x)
     a, x = np.broadcast_arrays(np.asarray(a, float), np.asarray(x, float))
     with np.errstate(all="ignore"):
         left = x <= a + 1
-        s = np.where(left, x, a)                # x where the series is summed, and anything where it is not
+        s = np.where(left, x, a)                # x where the series is used, elsewhere any value
         term = np.exp(a * np.log(s) - s - special.gammaln(a + 1))
         slope, total, n = np.log(s) - special.digamma(a + 1), np.zeros_like(s), 1
         while n < 100000 and np.any(np.abs(term * slope) > 1e-17 * np.abs(total)):
@@ -37,7 +37,7 @@ def gammainc_in_a(a, x):
 
 
 def zeta_in_x(x, q):
-    """The derivative of scipy.special.zeta(x, q) in x, by the formula of Euler and Maclaurin."""
+    """The derivative of scipy.special.zeta(x, q) in x, by the Euler-Maclaurin formula."""
     from scipy import special
 
     dtype = special.zeta(x, q).dtype
@@ -55,4 +55,4 @@ def zeta_in_x(x, q):
             for i in (2 * k + 1, 2 * k + 2):
                 rising, slope = rising * (x + i), slope * (x + i) + rising
             scale = scale / (w * w)
-        return np.where(x > -1, total, np.nan).astype(dtype)[()]        # further left the formula loses its digits
+        return np.where(x > -1, total, np.nan).astype(dtype)[()]        # the formula is inaccurate for smaller x

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Products of matrices that are added to what is there.  Numba is given one call of BLAS for each (primitives.py)."""
+"""Matrix products that accumulate into an array; in compiled code, each is one call of BLAS (primitives.py)."""
 import numpy as np
 
 
 def add_dot(a, b, out):
-    """Adds the product of two matrices to one that shares no memory with them.
+    """Add the product of two matrices to `out`, which shares no memory with them.
 
     >>> out = np.ones((2, 2))
     >>> add_dot(np.array([[1.0], [2.0]]), np.array([[3.0, 4.0]]), out)
@@ -16,7 +16,7 @@ def add_dot(a, b, out):
 
 
 def subtract_dot(a, b, out):
-    """Subtracts the product of two matrices from one that shares no memory with them."""
+    """Subtract the product of two matrices from `out`, which shares no memory with them."""
     out -= np.dot(a, b)
 
 
@@ -29,5 +29,5 @@ def all_finite(a):
     found = 0
     for i in range(a.shape[0]):
         for j in range(a.shape[1]):
-            found += a[i, j] - a[i, j] != 0         # as NaN is, and infinity less itself
+            found += a[i, j] - a[i, j] != 0         # for NaN and infinity the difference is NaN
     return found == 0

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Floating-point numbers as whole numbers of the same order: machines find the largest of those without branches.
+"""Floating-point numbers as integers in the same order, whose maximum needs no branches.
 
-Source: IEEE 754, interchange formats; the bits of a negative number are turned round.
+Source: IEEE 754, interchange formats; the bits of a negative number are inverted.
 """
 import numpy as np
 
 
 def ranked(x):
-    """A whole number that is larger the larger x is, largest for NaN: the largest is found without branches.
+    """An integer that increases with x, largest for NaN.
 
     >>> bool(ranked(1.0) < ranked(2.0)), bool(ranked(-1.0) < ranked(-0.5)), float(unranked(ranked(-1.5)))
     (True, True, -1.5)
@@ -17,13 +17,13 @@ def ranked(x):
 
 
 def ranked_low(x):
-    """The same, smallest for NaN."""
+    """The same, but smallest for NaN."""
     bits = np.float64(x).view(np.int64)
     return np.int64(-9223372036854775808) if x != x else bits ^ ((bits >> 63) & 9223372036854775807)
 
 
 def unranked(k):
-    """The number of a rank."""
+    """The inverse of ranked and ranked_low."""
     return np.int64(k ^ ((k >> 63) & 9223372036854775807)).view(np.float64)
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Schur's form for compiled code, and what is solved in it: Sylvester's equation and square roots of matrices.
+"""The Schur form for compiled code, and its uses: Sylvester equations and square roots of matrices.
 
 Sources: G. H. Golub and C. F. Van Loan, Matrix Computations, 7.5 and 7.6; R. H. Bartels and G. W. Stewart, Solution of
 the matrix equation AX + XB = C (1972); A. Bjorck and S. Hammarling, A Schur method for the square root of a matrix
@@ -12,12 +12,12 @@ import numpy as np
 from gradscribe.runtime.compiled import whole
 
 ULP, TINY = 2.220446049250313e-16, 2.2250738585072014e-308
-EXCEPTIONAL, MOST = 10, 300                             # steps without a value: before another shift, and at most
+EXCEPTIONAL, MOST = 10, 300                             # steps without convergence: before an exceptional shift; limit
 
 
 @whole
 def to_hessenberg_form(t, u):
-    """Zeros below the first subdiagonal of t, by reflections, which u collects."""
+    """Reduce t to Hessenberg form by reflections, which are accumulated in u."""
     n = len(t)
     v = np.empty(n, np.complex128)
     for k in range(n - 2):
@@ -32,7 +32,7 @@ def to_hessenberg_form(t, u):
             size = math.hypot(size, abs(v[i]))
         first = abs(v[k + 1])
         v[k + 1] += size if first == 0 else v[k + 1] / first * size
-        half = size * (size + first)                    # of the square of the length of v
+        half = size * (size + first)                    # half of the squared norm of v
         for j in range(k, n):
             total = 0j
             for i in range(k + 1, n):
@@ -55,7 +55,7 @@ def to_hessenberg_form(t, u):
 
 
 def shift_of(a, b, c, d):
-    """The eigenvalue of [[a, b], [c, d]] that is nearer to d."""
+    """The eigenvalue of [[a, b], [c, d]] that is nearer to d: Wilkinson's shift."""
     half = (a - d) / 2
     root = np.sqrt(half * half + b * c)
     far = half + root if abs(half + root) >= abs(half - root) else half - root
@@ -64,7 +64,7 @@ def shift_of(a, b, c, d):
 
 @whole
 def turned(t, u, low, high, shift):
-    """One step of QR on rows low to high."""
+    """One QR step on rows low to high."""
     n = len(t)
     x, y = t[low, low] - shift, t[low + 1, low]
     for k in range(low, high):
@@ -89,7 +89,7 @@ def turned(t, u, low, high, shift):
 
 @whole
 def to_schur(t, u):
-    """t to an upper triangle, by turns that u collects: what t was is u t u^H."""
+    """Reduce t to upper triangular form by rotations, which are accumulated in u: the original t is u t u^H."""
     n = len(t)
     for i in range(n):
         for j in range(n):
@@ -121,7 +121,7 @@ def to_schur(t, u):
 
 @whole
 def in_schur_form(a):
-    """(t, u) with a = u t u^H."""
+    """The Schur form (t, u) with a = u t u^H."""
     t, u = np.empty(a.shape, np.complex128), np.empty(a.shape, np.complex128)
     for i in range(a.shape[0]):
         for j in range(a.shape[1]):
@@ -132,7 +132,7 @@ def in_schur_form(a):
 
 @whole
 def sylvester_solution(a, b, q):
-    """x with a x + x b = q, for each of a stack."""
+    """x with a x + x b = q, for each matrix of a stack."""
     m, n = q.shape[1], q.shape[2]
     if a.shape[1] != m or a.shape[2] != m or b.shape[1] != n or b.shape[2] != n:
         raise ValueError("incompatible dimensions")
@@ -140,7 +140,7 @@ def sylvester_solution(a, b, q):
     for k in range(len(out) if m and n else 0):
         t, u = in_schur_form(a[k if len(a) > 1 else 0])
         s, v = in_schur_form(b[k if len(b) > 1 else 0])
-        least = TINY                    # as LAPACK's trsyl has it: no smaller divisor
+        least = TINY                    # the smallest divisor, as in LAPACK's trsyl
         for i in range(m):
             for j in range(i, m):
                 least = max(least, ULP * abs(t[i, j]))
@@ -166,7 +166,7 @@ def sylvester_solution(a, b, q):
 
 @whole
 def square_roots(a):
-    """x with x x = a, for each of a stack: eigenvalues in the right half plane or on the positive imaginary axis."""
+    """x with x x = a, for each matrix of a stack; eigenvalues in the right half plane or on its boundary above 0."""
     out, n, real = np.empty(a.shape, np.complex128), a.shape[1], not np.iscomplexobj(a)
     for k in range(len(a) if n else 0):
         t, u = in_schur_form(a[k])
@@ -177,7 +177,7 @@ def square_roots(a):
         r = np.zeros((n, n), np.complex128)
         for j in range(n):
             value = t[j, j]
-            if real and abs(value.imag) <= 10 * n * ULP * size:     # a real eigenvalue, up to rounding of the turns
+            if real and abs(value.imag) <= 10 * n * ULP * size:     # a real eigenvalue, up to rounding
                 value = complex(value.real, 0.0)
             r[j, j] = np.sqrt(value)
             for i in range(j - 1, -1, -1):

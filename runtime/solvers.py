@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What compiled code calls for scipy.linalg, derivatives of determinants and eigenvalues: loops, as in compiled.py."""
+"""Functions of scipy.linalg and derivatives of determinants, for compiled code: plain loops, as in compiled.py."""
 import math
 
 import numpy as np
@@ -9,7 +9,7 @@ from gradscribe.runtime.compiled import put, whole
 
 @whole
 def triangular_solution(a, b, lower, unit):
-    """The solution of a triangular system with several right sides."""
+    """The solution of a triangular system with several right-hand sides."""
     n, columns = b.shape
     if a.shape[0] != n or a.shape[1] != n:
         raise ValueError("incompatible dimensions")
@@ -28,37 +28,24 @@ def triangular_solution(a, b, lower, unit):
 
 @whole
 def banded_solution(below, above, ab, b):
-    """The solution of a banded system with several right sides, rows chosen by size: `below` more diagonals fill in."""
-    n, columns = b.shape
+    """The solution of a banded system with several right-hand sides, by elimination with partial pivoting."""
+    n = len(b)
     if ab.shape[1] != n or ab.shape[0] != below + above + 1:
         raise ValueError("incompatible dimensions")
-    width = 2 * below + above + 1
-    rows, out = np.zeros((n, width), b.dtype), b.copy()     # entry j of row i at j - i + below
+    rows, out = np.zeros((n, 2 * below + above + 1), b.dtype), b.copy()     # entry j of row i at j - i + below
     for i in range(n):
         for j in range(max(0, i - below), min(n, i + above + 1)):
             rows[i, j - i + below] = ab[above + i - j, j]
     for k in range(n):
-        last, best = min(n, k + below + 1), k
-        for i in range(k + 1, last):
-            if abs(rows[i, k - i + below]) > abs(rows[best, k - best + below]):
-                best = i
-        if rows[best, k - best + below] == 0:
-            raise ValueError("singular matrix")
-        end = min(n, k + below + above + 1)
-        if best != k:
-            for j in range(k, end):
-                p, q = j - k + below, j - best + below
-                rows[k, p], rows[best, q] = rows[best, q], rows[k, p]
-            for j in range(columns):
-                out[k, j], out[best, j] = out[best, j], out[k, j]
-        for i in range(k + 1, last):
+        banded_pivot(rows, out, below, above, k)
+        for i in range(k + 1, min(n, k + below + 1)):
             factor = rows[i, k - i + below] / rows[k, below]
-            for j in range(k, end):
+            for j in range(k, min(n, k + below + above + 1)):
                 rows[i, j - i + below] -= factor * rows[k, j - k + below]
-            for j in range(columns):
+            for j in range(out.shape[1]):
                 out[i, j] -= factor * out[k, j]
     for i in range(n - 1, -1, -1):
-        for j in range(columns):
+        for j in range(out.shape[1]):
             total = out[i, j]
             for k in range(i + 1, min(n, i + below + above + 1)):
                 total -= rows[i, k - i + below] * out[k, j]
@@ -67,8 +54,25 @@ def banded_solution(below, above, ab, b):
 
 
 @whole
+def banded_pivot(rows, out, below, above, k):
+    """Exchange row k with the row that has the largest entry in column k; above it, `below` more diagonals fill in."""
+    n, best = len(rows), k
+    for i in range(k + 1, min(n, k + below + 1)):
+        if abs(rows[i, k - i + below]) > abs(rows[best, k - best + below]):
+            best = i
+    if rows[best, k - best + below] == 0:
+        raise ValueError("singular matrix")
+    if best != k:
+        for j in range(k, min(n, k + below + above + 1)):
+            p, q = j - k + below, j - best + below
+            rows[k, p], rows[best, q] = rows[best, q], rows[k, p]
+        for j in range(out.shape[1]):
+            out[k, j], out[best, j] = out[best, j], out[k, j]
+
+
+@whole
 def lu_factors(a):
-    """p, l, u of each square matrix of a stack, rows chosen by size."""
+    """p, l, u of each square matrix of a stack, with partial pivoting."""
     count, n = a.shape[0], a.shape[1]
     p, low, up = np.zeros((count, n, n), a.real.dtype), np.zeros_like(a), a.copy()
     order = np.empty(n, np.int64)
@@ -99,7 +103,7 @@ def lu_factors(a):
 
 @whole
 def matrix_exponential(a):
-    """Of each matrix of a stack, by halving, an approximant of degree 13, and squaring.
+    """The exponential of each matrix of a stack, by scaling, a Padé approximant of degree 13, and squaring.
 
     N. J. Higham, The scaling and squaring method for the matrix exponential revisited (2005).
     """
@@ -151,14 +155,14 @@ def cofactors(a):
 
 
 def scaled_in_place(out, k, number):
-    """A matrix of a stack times a number, in the matrix's dtype."""
+    """Multiply a matrix of a stack by a number, in place and in the matrix's dtype."""
     for i in range(out.shape[1]):
         for j in range(out.shape[2]):
             out[k, i, j] *= number
 
 
 def other_values(s):
-    """For each value, the product of the values beside it, in the dtype of s."""
+    """For each value, the product of all other values, in the dtype of s."""
     out, product = np.ones_like(s), s.dtype.type(1)
     for i in range(len(s)):
         out[i] = product

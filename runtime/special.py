@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What compiled code calls of scipy.special where SciPy exports nothing, or a line says it: plain functions of numbers.
+"""Scalar functions of scipy.special for compiled code, where SciPy exports none or a short formula suffices.
 
-Each function runs as it stands.  Values of other functions that one needs are given as arguments.
+Each is also plain Python.  Values of other functions that it needs are arguments.
 """
 import math
 
@@ -24,7 +24,7 @@ def logit(x):
         return -math.inf
     if x == 1:
         return math.inf
-    t = 2 * (x - 0.5)               # near 1/2 the quotient loses its digits
+    t = 2 * (x - 0.5)               # near 1/2 the quotient is inaccurate
     return math.log1p(t) - math.log1p(-t) if 0.3 < x < 0.65 else math.log(x / (1 - x))
 
 
@@ -48,10 +48,10 @@ def kl_div(x, t):
     return x * math.log(x / t) - x + t if x > 0 and t > 0 else math.inf
 
 
-# --- the gamma function's kin -----------------------------------------------------------------------------------------
+# --- functions related to the gamma function --------------------------------------------------------------------------
 
 def hurwitz(s, q) -> float:
-    """The zeta function of Hurwitz, by the formula of Euler and Maclaurin."""
+    """The Hurwitz zeta function, by the Euler-Maclaurin formula."""
     if s != s or q != q or s < 1:
         return math.nan
     if s == 1 or q <= 0 and q == math.floor(q):
@@ -77,7 +77,7 @@ def hurwitz(s, q) -> float:
 
 
 def zeta_slope(s, q) -> float:
-    """The derivative of hurwitz in s."""
+    """The derivative of hurwitz(s, q) in s."""
     if s <= -1:
         return math.nan
     total, w = 0.0, q + 16
@@ -124,7 +124,7 @@ def comb(n, k, binomial):
 
 
 def gammainc_slope(a, x, psi):
-    """The derivative of the regularised incomplete gamma function in a: its series, and the continued fraction of its
+    """The derivative of the regularised incomplete gamma function in a, by its series or the continued fraction of its
     complement.  psi: digamma of a."""
     if not (a > 0 and x >= 0):
         return math.nan
@@ -159,7 +159,7 @@ def gammainc_slope(a, x, psi):
 # --- spherical harmonics ----------------------------------------------------------------------------------------------
 
 def spherical_harmonic(n, m, theta, phi):
-    """By the recurrence of normalised Legendre functions upwards in the degree."""
+    """The spherical harmonic, by the recurrence of normalised Legendre functions upwards in the degree."""
     k = abs(m)
     if n < 0 or k > n:
         return complex(0.0, 0.0)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Eigenvalues of stacks of matrices, for compiled code; matrices of two rows in closed form."""
+"""Eigenvalues of stacks of matrices for compiled code; matrices with two rows in closed form."""
 import numpy as np
 
 from gradscribe.runtime.compiled import put, put_line, whole
@@ -8,9 +8,9 @@ from gradscribe.runtime.francis import scale_of
 
 @whole
 def eig(a):
-    """Of complex matrices, as real ones are made: their values may be complex.
+    """Eigenvalues and eigenvectors of complex matrices; real ones are converted, since their values may be complex.
 
-    Real matrices with real values go through LAPACK's routine for those, whose order NumPy shows.
+    Real matrices with real eigenvalues use LAPACK's routine for real matrices, whose order is NumPy's.
     """
     w, v = np.empty(a.shape[:2], a.dtype), np.empty_like(a)
     for k in range(a.shape[0]):
@@ -21,7 +21,7 @@ def eig(a):
                 put_line(w, k, values / scale)
                 put(v, k, vectors)
                 complete = False
-            except Exception:           # Numba catches nothing narrower: complex values, found again below
+            except Exception:           # Numba catches nothing narrower; the values are complex, and computed below
                 pass
         if complete:
             pairs = np.linalg.eig((a[k] * scale).astype(a.dtype))
@@ -31,9 +31,9 @@ def eig(a):
 
 
 def eigenvalues_of_two(m):
-    """The eigenvalues of a complex matrix of two rows, in the order of LAPACK: the second is the one nearer to m[1, 1].
+    """The eigenvalues of a complex 2x2 matrix in LAPACK's order: the second is the one nearer to m[1, 1].
 
-    Source: LAPACK's zgebal and zlahqr, of which this is the only step: Wilkinson's shift is exact here.
+    Source: LAPACK's zgebal and zlahqr, which needs one step here, since Wilkinson's shift is exact.
 
     >>> eigenvalues_of_two(np.array([[2.0, 0.0], [1.0, 3.0]], complex))
     (np.complex128(3+0j), np.complex128(2+0j))
@@ -61,7 +61,7 @@ def finite(z):
 
 @whole
 def eigenvalues(a):
-    """Of complex matrices, without their vectors."""
+    """The eigenvalues of complex matrices, without eigenvectors."""
     w = np.empty(a.shape[:2], a.dtype)
     for k in range(a.shape[0]):
         if a.shape[1] == 2 and finite(a[k, 0, 0] + a[k, 0, 1] + a[k, 1, 0] + a[k, 1, 1]):
@@ -73,7 +73,7 @@ def eigenvalues(a):
 
 
 def vector_of_two(m, w):
-    """The eigenvector of length one whose largest entry is real and positive."""
+    """The eigenvector of norm 1 whose largest entry is real and positive."""
     x, y = m[0, 1], w - m[0, 0]
     if abs(x) + abs(y) < abs(m[1, 0]) + abs(w - m[1, 1]):
         x, y = w - m[1, 1], m[1, 0]
@@ -86,7 +86,7 @@ def vector_of_two(m, w):
 
 @whole
 def complex_eig(a):
-    """Of complex matrices; its values are those of `eigenvalues`, in the same order."""
+    """Eigenvalues, in the order of `eigenvalues`, and eigenvectors of complex matrices."""
     w, v = np.empty(a.shape[:2], a.dtype), np.empty_like(a)
     for k in range(a.shape[0]):
         if a.shape[1] == 2 and finite(a[k, 0, 0] + a[k, 0, 1] + a[k, 1, 0] + a[k, 1, 1]):

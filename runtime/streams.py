@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Generators of random numbers that compiled code makes: NumPy's own, whose streams Numba draws from as NumPy does."""
+"""Random generators in compiled code: NumPy's own, from which Numba draws the same streams."""
 import numpy as np
 
 
 class objmode:
-    """Python in the middle of compiled code, where Numba's own stands here; run plainly, what it is around."""
+    """The plain Python replacement of Numba's objmode: it runs its block."""
 
     def __init__(self, **kinds):
         pass
@@ -17,10 +17,10 @@ class objmode:
 
 
 def generator_of(bits, seed):
-    """np.random.Generator over the bits of this name, begun with a seed."""
+    """np.random.Generator over the bit generator of this name, with a seed."""
     with objmode(rng="npy_rng"):
         rng = np.random.Generator(getattr(np.random, bits)(seed))
     return rng
 
 
-generator_of.calls_python = True  # type: ignore[attr-defined]  # set on a function: it keeps the interpreter's lock
+generator_of.calls_python = True  # type: ignore[attr-defined]  # set on a function: it holds the GIL

@@ -1,28 +1,28 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Real systems of equations for compiled code: stacks of small matrices in blocks, the matrices innermost.
+"""Real linear systems for compiled code: stacks of small matrices, interleaved in blocks.
 
-LAPACK takes one matrix at a time, and for one of ten rows a call costs more than the arithmetic.  Here LANES matrices
-lie side by side, entry by entry, so that each step of an elimination is one loop over neighbours in memory.  Matrices
-of more than SMALL rows go to LAPACK, with one set of work arrays for the stack.
+LAPACK takes one matrix at a time, and for ten rows a call costs more than the arithmetic.  Here the entries of LANES
+matrices are interleaved, so that each step of an elimination is one loop over contiguous memory.  Matrices of more than
+SMALL rows use LAPACK, with one set of work arrays for the stack.
 
-Sources: G. H. Golub and C. F. Van Loan, Matrix Computations, 3.4 (elimination, rows chosen by size), 4.2 (Cholesky),
+Sources: G. H. Golub and C. F. Van Loan, Matrix Computations, 3.4 (elimination with partial pivoting), 4.2 (Cholesky),
 8.5 (Jacobi's rotations).
 """
 import numpy as np
 
 from gradscribe.runtime.compiled import whole
 
-LANES = 16                  # matrices side by side
-SMALL = 20                  # rows; with their right sides, LANES such matrices stay in the nearest cache
-FEW = 4                     # matrices: of so many, those of more than SMALL_OF_FEW rows go to LAPACK
+LANES = 16                  # matrices of a block
+SMALL = 20                  # rows; LANES such matrices with their right-hand sides fit the L1 cache
+FEW = 4                     # in stacks of up to this length, matrices of more than SMALL_OF_FEW rows use LAPACK
 SMALL_OF_FEW = 7
-SMALL_MATRIX = 8            # rows of one matrix, to which elimination by plain loops is the faster
-COLUMNS = 4                 # right sides from which on BLAS's blocks are the faster
-SMALL_VALUES = 12           # the same for eigenvalues, where LAPACK needs fewer operations
+SMALL_MATRIX = 8            # rows of a single matrix up to which plain loops are faster
+COLUMNS = 4                 # right-hand sides from which on BLAS is faster
+SMALL_VALUES = 12           # as SMALL, for eigenvalues, where LAPACK needs fewer operations
 SWEEPS = 40
 
 
-# --- LAPACK, as Numba binds it (codegen/foreign.py); matrices lie column by column ------------------------------------
+# --- LAPACK, as Numba binds it (codegen/foreign.py); matrices are column-major ----------------------------------------
 
 def lapack_gesv(kind, n, columns, a, lda, order, b, ldb):
     raise NotImplementedError("called by compiled code only")
@@ -53,7 +53,7 @@ def kind_of(a):
 
 
 def large(count, n):
-    """Whether LAPACK is the faster for a stack."""
+    """Whether LAPACK is faster for a stack."""
     return n > (SMALL if count > FEW else SMALL_OF_FEW)
 
 
@@ -61,7 +61,7 @@ def large(count, n):
 
 @whole
 def into_block(block, a, first, width, column):
-    """Matrices of a stack side by side, from a column on; a stack of one is every matrix."""
+    """Copy matrices of a stack into a block, from a column on; a stack of one is broadcast."""
     for s in range(width):
         k = first + s if a.shape[0] > 1 else 0
         for i in range(a.shape[1]):
@@ -71,7 +71,7 @@ def into_block(block, a, first, width, column):
 
 @whole
 def eliminated(block, n, width, signs):
-    """The rows of a block brought to a triangle; signs: -1 where an odd number of rows was exchanged."""
+    """Reduce the matrices of a block to triangular form; signs: -1 after an odd number of row exchanges."""
     columns, size, row = block.shape[1], np.empty(LANES, block.dtype), np.empty(LANES, np.int64)
     for k in range(n):
         for s in range(width):
@@ -99,7 +99,7 @@ def eliminated(block, n, width, signs):
 
 @whole
 def substituted(block, n, width):
-    """The right sides of a block in a triangle's form, solved."""
+    """Solve for the right-hand sides of a block in triangular form."""
     for k in range(n):
         for s in range(width):
             if block[k, k, s] == 0:
@@ -159,14 +159,14 @@ def inverse_of_real(a):
 
 @whole
 def triangles(a, diagonal, signs):
-    """The diagonals of the triangles that each matrix is brought to, and the signs of the exchanges."""
+    """Compute the diagonals of the triangular forms of all matrices, and the signs of the row exchanges."""
     count, n = len(a), a.shape[1]
     if large(count, n):
         matrix, order = np.empty((n, n), a.dtype), np.empty(n, np.int32)
         for c in range(count):
             for i in range(n):
                 for j in range(n):
-                    matrix[i, j] = a[c, i, j]       # the other way round, which has the same determinant
+                    matrix[i, j] = a[c, i, j]       # transposed, with the same determinant
             lapack_getrf(kind_of(a), n, n, matrix.ctypes, n, order.ctypes)
             signs[c] = 1
             for i in range(n):
@@ -196,7 +196,7 @@ def determinant_of_real(a):
 
 @whole
 def log_determinant_of_real(a):
-    """The sign of each determinant and the logarithm of its size."""
+    """The sign of each determinant and the logarithm of its absolute value."""
     diagonal, sign, log = np.empty(a.shape[:2], a.dtype), np.empty(len(a), a.dtype), np.zeros(len(a), a.dtype)
     triangles(a, diagonal, sign)
     for c in range(len(a)):
@@ -211,39 +211,17 @@ def log_determinant_of_real(a):
 
 @whole
 def cholesky_of_real(a):
-    """The lower triangle of each matrix whose product with its transpose is the matrix; reads lower triangles."""
+    """The Cholesky factor of each matrix, lower triangular; reads lower triangles."""
     count, n = len(a), a.shape[1]
     out = np.zeros(a.shape, a.dtype)
     if large(count, n):
-        matrix = np.empty((n, n), a.dtype)
-        for c in range(count):
-            for i in range(n):
-                for j in range(i + 1):
-                    matrix[i, j] = a[c, i, j]
-            if lapack_potrf(kind_of(a), ord("U"), n, matrix.ctypes, n):
-                raise np.linalg.LinAlgError("Matrix is not positive definite")
-            for i in range(n):
-                for j in range(i + 1):
-                    out[c, i, j] = matrix[i, j]
+        cholesky_by_lapack(a, out)
         return out
     block = np.empty((n, n, LANES), a.dtype)
     for first in range(0, count, LANES):
         width = min(LANES, count - first)
         into_block(block, a, first, width, 0)
-        for j in range(n):
-            for k in range(j):
-                for s in range(width):
-                    block[j, j, s] -= block[j, k, s] * block[j, k, s]
-            for s in range(width):
-                if not block[j, j, s] > 0:
-                    raise np.linalg.LinAlgError("Matrix is not positive definite")
-                block[j, j, s] = np.sqrt(block[j, j, s])
-            for i in range(j + 1, n):
-                for k in range(j):
-                    for s in range(width):
-                        block[i, j, s] -= block[i, k, s] * block[j, k, s]
-                for s in range(width):
-                    block[i, j, s] /= block[j, j, s]
+        cholesky_of_block(block, n, width)
         for s in range(width):
             for i in range(n):
                 for j in range(i + 1):
@@ -251,11 +229,46 @@ def cholesky_of_real(a):
     return out
 
 
-# --- one matrix: its factors, and what they give ---------------------------------------------------------------------
+@whole
+def cholesky_by_lapack(a, out):
+    """Set the lower triangles of `out` to the Cholesky factors of all matrices."""
+    n = a.shape[1]
+    matrix = np.empty((n, n), a.dtype)
+    for c in range(len(a)):
+        for i in range(n):
+            for j in range(i + 1):
+                matrix[i, j] = a[c, i, j]
+        if lapack_potrf(kind_of(a), ord("U"), n, matrix.ctypes, n):
+            raise np.linalg.LinAlgError("Matrix is not positive definite")
+        for i in range(n):
+            for j in range(i + 1):
+                out[c, i, j] = matrix[i, j]
+
+
+@whole
+def cholesky_of_block(block, n, width):
+    """Replace the lower triangles of the matrices of a block by their Cholesky factors."""
+    for j in range(n):
+        for k in range(j):
+            for s in range(width):
+                block[j, j, s] -= block[j, k, s] * block[j, k, s]
+        for s in range(width):
+            if not block[j, j, s] > 0:
+                raise np.linalg.LinAlgError("Matrix is not positive definite")
+            block[j, j, s] = np.sqrt(block[j, j, s])
+        for i in range(j + 1, n):
+            for k in range(j):
+                for s in range(width):
+                    block[i, j, s] -= block[i, k, s] * block[j, k, s]
+            for s in range(width):
+                block[i, j, s] /= block[j, j, s]
+
+
+# --- a single matrix: its factors, and solutions by them --------------------------------------------------------------
 
 @whole
 def factors_of_matrix(a):
-    """The triangular factors of a matrix, column by column, and the row that each row was exchanged with, from 1."""
+    """The triangular factors of a matrix, column-major, and the row that each row was exchanged with, from 1."""
     n = len(a)
     lu, order = np.empty((n, n), a.dtype), np.empty(n, np.int32)
     for i in range(n):
@@ -284,7 +297,7 @@ def factors_of_matrix(a):
 
 @whole
 def solution_by(lu, order, b):
-    """The solutions of systems of one matrix by its factors, one for each column of b."""
+    """The solutions of systems with one matrix from its factors, one for each column of b."""
     n = len(b)
     out, x = np.empty(b.shape, b.dtype), np.empty(n, b.dtype)
     for r in range(b.shape[1]):
@@ -309,7 +322,7 @@ def solution_by(lu, order, b):
 
 @whole
 def solution_across(lu, order, b):
-    """The same of the transposed matrix."""
+    """The same for the transposed matrix."""
     n = len(b)
     out, x = np.empty(b.shape, b.dtype), np.empty(n, b.dtype)
     for r in range(b.shape[1]):
@@ -342,9 +355,9 @@ def exchange_rows(out, i, other):
 
 @whole
 def solutions_by(lu, order, b, across):
-    """The solutions of a matrix, or of its transpose, for a matrix of right sides.
+    """The solutions with a matrix, or its transpose, for a matrix of right-hand sides.
 
-    By BLAS, which sees the transposes of arrays that lie by rows: the solution is multiplied from the right.
+    By BLAS, for which row-major arrays are transposed: the factors are on the right of the solution.
     """
     n, columns = b.shape
     if n <= SMALL_MATRIX or columns < COLUMNS:
@@ -366,7 +379,7 @@ def solutions_by(lu, order, b, across):
 
 @whole
 def triangle_solution(a, b, lower, across):
-    """The solutions of a triangular matrix, or of its transpose: by substitution, along its rows as they lie."""
+    """The solutions with a triangular matrix, or its transpose: by substitution along its rows."""
     n, columns = b.shape
     regular(a)
     out = b.copy()
@@ -394,7 +407,7 @@ def triangle_solution(a, b, lower, across):
 
 @whole
 def inverse_by(lu, order):
-    """The inverse of a matrix by its factors."""
+    """The inverse of a matrix from its factors."""
     n = len(lu)
     out = np.zeros((n, n), lu.dtype)
     if n <= SMALL_MATRIX:
@@ -414,7 +427,7 @@ def inverse_by(lu, order):
 
 @whole
 def log_determinant_by(lu, order):
-    """The sign of a determinant and the logarithm of its size."""
+    """The sign of a determinant and the logarithm of its absolute value, from a matrix's factors."""
     sign, log = lu.dtype.type(1), lu.dtype.type(0)
     for i in range(len(lu)):
         here = lu[i, i]
@@ -437,7 +450,7 @@ def determinant_by(lu, order):
 
 @whole
 def rotated(block, n, width, cosine, sine):
-    """One rotation of each pair of rows and columns, after which their entry is zero; lower triangles only."""
+    """A sweep of Jacobi rotations, one for each pair of rows and columns; lower triangles only."""
     one = block.dtype.type(1)
     for p in range(n - 1):
         for q in range(p + 1, n):
@@ -467,7 +480,7 @@ def rotated(block, n, width, cosine, sine):
 
 @whole
 def settled(block, n, width, eps):
-    """Whether nothing beside a diagonal counts any longer, or is no number."""
+    """Whether all off-diagonal entries are negligible, or NaN."""
     for s in range(width):
         beside, on = abs(block[0, 0, s]) * 0, abs(block[0, 0, s])
         for i in range(1, n):

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Threads of this process as the devices of an axis.
+"""The threads of this process as the devices of an axis.
 
-A *team* is what its threads share.  They meet at each function over the axis: each lays down what it gives; the last to
-come does small work for all, large arrays are done by all together, each a part.  Sums are taken in the order of ranks,
-whoever comes first, so that results repeat bit for bit.  Where one fails or goes another way, all are told.
+A *team* is the shared state of its threads, which synchronise at each collective: each thread deposits its value; for
+small arrays the last one to arrive computes the result, for large arrays each computes a part.  Sums are taken in the
+order of ranks, so that results are reproducible bit for bit.  If a thread fails or calls another collective than the
+others, all get an error.
 """
 import math
 import os
@@ -15,13 +16,13 @@ import numpy as np
 
 from gradscribe.runtime.groups import LOCAL, Lost
 
-LARGE = 1 << 17                         # bytes from which the threads share the work of a sum
-PATIENCE = 2.0                          # seconds that the others have to end after one has failed
+LARGE = 1 << 17                         # bytes from which on the threads share the work of a sum
+PATIENCE = 2.0                          # seconds for the others to end after one has failed
 OPERATORS = {"sum": np.add, "max": np.maximum, "min": np.minimum}
 
 
 class Team:
-    """The threads of one axis; `deadline`: the seconds that one waits for the others, or None."""
+    """The threads of one axis; `deadline`: the seconds that one waits for the others, or None for no limit."""
 
     def __init__(self, name, size, deadline=None):
         self.name, self.size, self.deadline = name, size, deadline
@@ -35,7 +36,9 @@ class Team:
         return Member(self, rank)
 
     def meet(self, rank, what, value, act=None):
-        """The values of all, once they are there; the last to come compares what is asked and runs act(values)."""
+        """Wait for the values of all threads, and return them; the last thread to arrive compares the operations and
+        runs act(values).
+        """
         with self.guard:
             if self.look is not None:
                 self.ended.update(self.look())
@@ -68,7 +71,7 @@ class Team:
             raise self.news()
         if not came:
             missing = [k for k in range(self.size) if k not in self.waiting]
-            if not missing and self.gates[rank].acquire(timeout=self.deadline):     # they came while the time ran out
+            if not missing and self.gates[rank].acquire(timeout=self.deadline):     # all arrived at the deadline
                 if self.failure is not None:
                     raise self.news()
                 return self.agreed
@@ -76,17 +79,17 @@ class Team:
                 self.stop(Lost(f"rank {', '.join(map(str, missing))} of {self.size} has not come to {what[0]} within "
                                f"{self.deadline:g} s", missing[0] if missing else None))
             raise self.news()
-        return self.agreed              # the next ones do not agree before this thread has come again
+        return self.agreed              # it does not change before this thread arrives again
 
     def compare(self):
-        """All ask for one thing, of arrays of one shape and dtype."""
+        """Check that all threads call the same operation with arrays of the same shape and dtype."""
         first = self.waiting[0]
         for rank in range(1, self.size):
             if self.waiting[rank] != first:
                 raise Lost(f"rank 0 is in {described(first)}, rank {rank} in {described(self.waiting[rank])}", rank)
 
     def stop(self, error):
-        """Everybody who waits, or comes later, gets this."""
+        """Raise an error in all threads that wait or arrive later."""
         if self.failure is None:
             self.failure = error
             for gate in self.gates:
@@ -94,7 +97,7 @@ class Team:
                     gate.release()
 
     def leave(self, rank):
-        """A thread has come to the end of its program."""
+        """Report that a thread has reached the end of its program."""
         with self.guard:
             self.ended.add(rank)
             if self.waiting and self.failure is None:
@@ -111,7 +114,7 @@ def described(what):
 
 
 class Member:
-    """A team as one of its threads sees it."""
+    """One thread's view of a team: a group (groups.py)."""
 
     def __init__(self, team, rank):
         self.team, self.rank, self.size, self.name = team, rank, team.size, team.name
@@ -133,7 +136,7 @@ class Member:
         return out
 
     def reduce_all(self, arrays, outs, operation, label):
-        """Several sums in one meeting; `outs` may be the arrays themselves."""
+        """Several sums in one synchronisation; `outs` may be the arrays themselves."""
         what = label, tuple(x.shape for x in arrays), tuple(x.dtype for x in arrays)
         apply, large = OPERATORS[operation], sum(x.nbytes for x in arrays) >= LARGE and self.size > 1
         if not large:
@@ -148,7 +151,7 @@ class Member:
         self.team.meet(self.rank, (f"the end of {label}", (), None), None)
 
     def part(self, given, apply):
-        """This thread's share of the entries of a sum, for all."""
+        """Compute this thread's part of the entries of a sum."""
         count = len(given[0][0])
         lo, hi = (count * k // self.size for k in (self.rank, self.rank + 1))
         mine = given[self.rank][1][lo:hi]
@@ -160,22 +163,22 @@ class Member:
                 there[lo:hi] = mine
 
     def start(self, x, label, out):
-        """The first half of a sum.  Threads have nothing to send: they meet in the second."""
+        """Start a sum.  Threads send nothing here, and synchronise in `done`."""
         np.copyto(out, x)
 
     def done(self, out, label):
-        """The sum that began in `out` is there."""
+        """Wait for the sum that was started into `out`."""
         self.reduce(out.copy(), "sum", label, out)
 
     def gather(self, x, label):
-        """The x of all, along a new first axis."""
+        """The x of all threads, stacked along a new first axis."""
         found = self.shared(x, label)
         out = np.stack(found)
         self.leave(label)
         return out
 
     def scatter(self, parts, label):
-        """The sum of what all have for this thread: parts[rank]."""
+        """The sum over all threads of their parts[rank]: a reduce-scatter."""
         found = self.shared(parts, label)
         out = found[0][self.rank].copy()
         for other in found[1:]:
@@ -184,13 +187,13 @@ class Member:
         return out
 
     def exchange(self, parts, label):
-        """What the others have for this thread, along the first axis."""
+        """The parts of all threads for this one, along the first axis: an all-to-all."""
         out = np.stack([other[self.rank] for other in self.shared(parts, label)])
         self.leave(label)
         return out
 
     def permute(self, x, pairs, label):
-        """The x of the rank that sends to this one; zeros where none does."""
+        """The x of the rank that sends to this one; zeros if none does."""
         found = self.shared(x, f"{label} with {pairs}")
         sources = [a for a, b in pairs if b == self.rank]
         out = found[sources[0]].copy() if sources else np.zeros_like(x)
@@ -198,7 +201,7 @@ class Member:
         return out
 
     def shared(self, x, label):
-        """What all have given; nobody goes on before all have called `leave`."""
+        """The values of all threads; no thread continues after `leave` before all have called it."""
         return self.team.meet(self.rank, (label, x.shape, x.dtype), x)
 
     def leave(self, label):
@@ -220,7 +223,7 @@ def _all_reduced(given, apply):
 
 
 class Grid:
-    """The teams of threads that are laid out along one axis or several: the last axis is the fastest."""
+    """The teams of threads on a mesh of one or several axes, in row-major order."""
 
     def __init__(self, names, shape, deadline=None):
         self.names, self.shape, self.size = tuple(names), tuple(shape), int(np.prod(shape))
@@ -238,24 +241,22 @@ class Grid:
         return self.names[0] if len(self.names) == 1 else self.names
 
     def members(self, rank):
-        """The groups of one thread, by the names of their axes."""
+        """The groups of one thread, by axis name."""
         return self.own[rank]
 
     def look_in(self, look: Callable[[], Sequence[int]]) -> None:
-        """Threads of one axis may come to their ends without a word: look() gives the ranks of those who have, and
-        others `leave` from then on.
-        """
+        """Set how to find threads that end without calling `leave`: look() returns their ranks, which then leave."""
         (self.teams[0].look,) = [look] * len(self.teams)
 
     def failed(self, rank, error):
-        """A thread has ended with an exception: all are told, whichever axis they wait on."""
+        """Report that a thread has ended with an exception, to all threads on any axis."""
         for team in self.teams:
             with team.guard:
                 team.stop(error if isinstance(error, Lost) else Lost(
                     f"rank {rank} of {self.size}: {type(error).__name__}: {error}", rank))
 
     def leave(self, rank):
-        """A thread has come to the end of its program."""
+        """Report that a thread has reached the end of its program."""
         for member in self.own[rank].values():
             member.team.leave(member.rank)
 
@@ -273,8 +274,8 @@ class Grid:
 class Worker(threading.Thread):
     """A thread that waits for work; `done` is set when it has finished a piece.
 
-    It waits on a lock of Python's, or where codegen/launching.py has it wait: then it runs compiled programs as well,
-    as the member of the groups that it `serves`, with settle() for those that end in Python.
+    It waits on a Python lock, or in codegen/launching.py: then it also runs compiled programs, as the member of the
+    groups that it `serves`, with settle() for programs that end in Python.
     """
 
     def __init__(self, number):
@@ -306,12 +307,12 @@ class Worker(threading.Thread):
         self.wake()
 
     def waits_in(self, mail, rest: Callable[[], None], wake: Callable[[], None]) -> None:
-        """From now on it waits in rest(), which wake() ends; mail: memory that these use."""
+        """Have it wait in rest(), which wake() ends; mail: memory that these use."""
         before, self.mail, self.rest, self.wake = self.wake, mail, rest, wake
         before()
 
     def serve(self, members, settle):
-        """The groups that it is in, and the end of the programs that it runs, while it waits."""
+        """Set its groups, and the function that ends programs, for programs that it runs while it waits."""
         self.serves, self.settle = members, settle
         self.bound.clear()
         self.bound.update(members)
@@ -320,11 +321,11 @@ class Worker(threading.Thread):
 _idle: list[Worker] = []
 _lock = threading.Lock()
 _numbers = iter(range(1 << 30))
-_running = [0]                          # the threads of calls that have not ended
+_running = [0]                          # the number of threads of calls in progress
 
 
 def _after_fork():
-    """A child has no threads but the one that it began with."""
+    """Forget the threads in a forked child, which has only one."""
     global _lock
     _lock, _running[0] = threading.Lock(), 0
     _idle.clear()
@@ -335,29 +336,29 @@ if hasattr(os, "register_at_fork"):
 
 
 def borrowed(count: int) -> list[Worker]:
-    """Threads that wait, for a call of one more than so many members."""
+    """Waiting threads for a call with one member more than `count`."""
     with _lock:
         _running[0] += count + 1
         return [_idle.pop() if _idle else Worker(next(_numbers)) for _ in range(count)]
 
 
 def given_back(workers: list[Worker], count: int) -> None:
-    """The end of a call for which so many were borrowed; those that hang do not come back."""
+    """Return the threads at the end of a call that borrowed `count`; those that hang are not returned."""
     with _lock:
         _running[0] -= count + 1
         _idle.extend(reversed(workers))
 
 
 def running() -> int:
-    """How many threads the calls that have not ended have."""
+    """The number of threads of calls in progress."""
     return _running[0]
 
 
 def side_by_side(programs, grid, deadline=None):
-    """The results of programs[rank]() for each rank, the first in this thread and the others in threads that are kept.
+    """The results of programs[rank]() for each rank, the first in this thread and the others in pooled threads.
 
-    The first error that is nobody's consequence is raised, with the rank as a note.  A thread that does not end soon
-    after another has failed, or within the deadline after another has ended, is left to itself.
+    The first error that is not a consequence of another one is raised, with the rank as a note.  A thread that does not
+    end soon after another has failed, or within the deadline after another has ended, is abandoned.
     """
     size = len(programs)
     results, errors = [None] * size, [None] * size
@@ -384,11 +385,11 @@ def side_by_side(programs, grid, deadline=None):
 
 
 def waited(waits: Sequence[Callable[[float], bool]], grid: Grid, deadline: float | None) -> list[int]:
-    """The ranks, from 1 on, that do not end soon enough; waits: whether each has ended within so many seconds."""
+    """The ranks, from 1 on, that do not end in time; waits: functions that wait some seconds for the end of each."""
     lost, limit = [], None
     for rank, wait in enumerate(waits, 1):
         while not wait(0.05 if grid.troubled else 0.2):
-            if grid.troubled:           # who runs comes to a meeting, or to the end, or hangs
+            if grid.troubled:           # threads that still run reach a collective or their end, or hang
                 limit = min(limit or math.inf, time.monotonic() + min(PATIENCE, deadline or PATIENCE))
             elif deadline is not None and grid.ended:
                 limit = limit or time.monotonic() + deadline
@@ -399,7 +400,7 @@ def waited(waits: Sequence[Callable[[float], bool]], grid: Grid, deadline: float
 
 
 def concluded(results: list, errors: list, lost: Sequence[int], grid: Grid, deadline: float | None) -> list:
-    """The results of all, or the error that is nobody's consequence."""
+    """The results of all, or the error that is not a consequence of another one."""
     size = len(results)
     if lost and not any(errors):
         raise Lost(f"rank {lost[0]} of {size} has not ended within {deadline:g} s of the others", lost[0])

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Kernels without a device: each block is one thread, and blocks run one after the other, the last one first.
+"""Kernels without a device: each block has one thread, and blocks run in sequence, the last one first.
 
-What `cuda` is to an emitted module.  A kernel's text is taken with each thread's place in it as arguments; compiled by
-Numba, or as plain Python.  A kernel whose passes want an order that it does not keep gives other numbers here.
+It replaces `cuda` in an emitted module.  A kernel becomes a function with the thread's indices as further arguments,
+compiled by Numba or run as plain Python.  The reversed order shows kernels that rely on an order of blocks.
 """
 import ast
 import functools
@@ -15,8 +15,8 @@ from types import FunctionType
 
 import numpy as np
 
-ACROSS, DOWN = 3, 2                     # blocks of a grid's axes: few, and not as many along each
-BORROWED: list = [None]                 # what gives a function of SciPy's as compiled code calls it
+ACROSS, DOWN = 3, 2                     # blocks along a grid's axes: few, and different numbers
+BORROWED: list = [None]                 # a function that looks up SciPy's functions for compiled code
 PLACES = {"threadIdx": "0", "blockDim": "1"}
 
 
@@ -35,7 +35,7 @@ def tile_grid(*lengths):
 
 
 def row_grid(count, length):
-    """Blocks of one thread that take rows."""
+    """Blocks of one thread for rows."""
     return grid(count)
 
 
@@ -48,12 +48,12 @@ def blocks(*lengths):
 
 
 def one_block(threads):
-    """One block: its work is done once, whatever its threads are."""
+    """One block of one thread, however many threads are asked for."""
     return 1, 1
 
 
 def column_grid(count, length):
-    """Blocks of one thread, one a column along x."""
+    """Blocks of one thread for columns, along x."""
     return (max(int(count), 1), column_blocks(count, length)), (1, 1)
 
 
@@ -86,7 +86,7 @@ class Kernel:
     def __getitem__(self, config):
         blocks, threads = ((*(n if isinstance(n, tuple) else (n,)), 1, 1)[:3] for n in config[:2])
         if not {"grid", "gridsize", "blockDim"} & set(self.function.__code__.co_names):
-            threads = (1, 1, 1)         # one block's work, whatever its threads are
+            threads = (1, 1, 1)         # the work of one block, however many threads are asked for
         return functools.partial(self.run, *(a * b for a, b in zip(blocks, threads)))
 
     def __call__(self, *args):
@@ -104,13 +104,13 @@ class Kernel:
 
 
 def in_half(function, args):
-    """Whether a kernel has to do with half precision, which Numba has not on a processor."""
+    """Whether a kernel uses half precision, which Numba does not support on a processor."""
     return bool({"float16", "bfloat16", "short"} & {*function.__code__.co_names}) or any(
         str(getattr(a, "dtype", None)) in ("float16", "bfloat16") for a in args)
 
 
 class Simulated:
-    """A kernel of Numba's simulator, over NumPy's arrays of any strides."""
+    """A kernel of Numba's simulator, for NumPy arrays of any strides."""
 
     def __init__(self, kernel, array):
         self.kernel, self.array = kernel, array
@@ -121,10 +121,10 @@ class Simulated:
 
 
 class InKernel:
-    """What the runtime's functions for kernels call `cuda` in Numba's simulator: that of the kernel which runs.
+    """`cuda` for the runtime's functions in Numba's simulator: that of the running kernel.
 
-    The simulator itself puts it into a function's module while a thread is in it, and takes it out as the first thread
-    leaves; and it gives two threads that ask at once for a shared array an array each.
+    The simulator itself sets it in a function's module while a thread runs the function, but removes it when the first
+    thread leaves; and two threads that ask for a shared array at the same time get two arrays.
     """
 
     def __getattr__(self, name):
@@ -144,7 +144,7 @@ class InKernel:
 
 
 def built(function, compiled):
-    """A kernel as a function of the place of a block, the numbers of blocks, and the kernel's arguments."""
+    """A kernel as a function of the indices of a block, the numbers of blocks, and the kernel's arguments."""
     tree = ast.parse(textwrap.dedent(inspect.getsource(function)))
     kernel = tree.body[0]
     kernel.decorator_list = []
@@ -217,11 +217,11 @@ def _space(compiled):
 
 
 def function(name, plain, compiled):
-    """A function of the runtime as twins of kernels call it."""
+    """A function of the runtime for twins of kernels."""
     if name.startswith("block_") or name == "column_sum":
-        return None                     # a twin's blocks are of one thread: what it has is the block's
+        return None                     # a twin's blocks have one thread, whose value is that of the block
     if name in ("short", "single"):
-        return plain[name]              # who calls these is plain Python
+        return plain[name]              # only plain Python calls these
     if name.startswith("scipy_") and compiled:
         return BORROWED[0](name)
     space = _space(compiled)
@@ -233,4 +233,4 @@ def function(name, plain, compiled):
             import numba
             plain_ones = {n: f for n, f in space.items() if isinstance(f, FunctionType)}
             space.update({n: numba.njit(error_model="numpy")(f) for n, f in plain_ones.items()})
-    return space[name]                  # one that Numba does not compile is told so where it is called
+    return space[name]                  # if Numba cannot compile it, the error is raised at the call

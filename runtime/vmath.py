@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Elementary functions that LLVM vectorises: straight lines of arithmetic, selects instead of branches.
+"""Elementary functions that LLVM vectorises: straight-line arithmetic, with selects instead of branches.
 
 libm's functions are calls, so a loop that calls one computes one entry at a time.  These are inlined into the loop.
-Each is right to 2 units in the last place (powers to 4) and exact at zeros, infinities and NaN; tests/jit/test_vmath.py
-measures that.  sin, cos and tan hold up to `LARGEST_ANGLE` and give NaN beyond.  vmath32.py has those of float32, but
-for log gamma and its derivative, which are computed in double precision and rounded.
+Each has an error of at most 2 units in the last place (powers 4) and is exact at zeros, infinities and NaN;
+tests/jit/test_vmath.py measures that.  sin, cos and tan are valid up to `LARGEST_ANGLE` and NaN beyond.  vmath32.py has
+the functions of float32, except log gamma and its derivative, which are computed in double precision and rounded.
 
-A number is taken apart by its bits.  Adding `SHIFT` rounds to a whole number and leaves it in the low bits.  Nothing
-here may be reassociated: these functions are compiled without fast mathematics, but for fused multiply-adds.
+Numbers are decomposed by their bits.  Adding `SHIFT` rounds to an integer and leaves it in the low bits.  Nothing here
+may be reassociated: these functions are compiled without fast mathematics, except for fused multiply-adds.
 
 Sources: W. Cody, W. Waite, Software Manual for the Elementary Functions, 1980 (reduction of arguments); fdlibm, Sun
 Microsystems, 1993 (polynomials of log, sin, cos, asin, acos, pow and erfc); S. Moshier, Methods and Programs for
@@ -21,19 +21,19 @@ import numpy as np
 LARGEST_ANGLE = 2.0 ** 47
 
 SHIFT = 6755399441055744.0                  # 1.5 * 2**52
-SHIFT_BITS = 0x4338000000000000            # its bits: a whole number added to them is one in floating point
+SHIFT_BITS = 0x4338000000000000            # its bits: adding an integer to them adds it in floating point
 ONE_BITS = 1023 << 52                       # the bits of 1.0
 HALF_ROOT = 0x3FE6A09E667F3BCD              # the bits of sqrt(1/2)
 UPPER = -(1 << 32)                          # keeps the upper half of the bits
 LN2_HI, LN2_LO = 6.93147180369123816490e-01, 1.90821492927058770002e-10
 PIO2_HI, PIO2_LO = 1.57079632679489655800e+00, 6.12323399573676603587e-17
 PIO4_HI = 7.85398163397448278999e-01
-A_PIECE, B_PIECE, C_PIECE, D_PIECE = (          # of pi / 2: three of 28 bits, and the rest
+A_PIECE, B_PIECE, C_PIECE, D_PIECE = (          # pi / 2 in three pieces of 28 bits, and the rest
     1.570796325802803, 9.920935739593517e-10, 5.721188709663575e-18, 1.6446256936324258e-26)
 
 
 def upper(x):
-    """The upper half of a number's digits."""
+    """A number truncated to the upper half of its digits."""
     return np.int64(np.float64(x).view(np.int64) & UPPER).view(np.float64)
 
 
@@ -76,7 +76,7 @@ def exp(x):
 
 
 def exp_of_sum(x, rest):
-    """exp(x + rest) for -746 <= x <= 0 and a small rest, which is not rounded into the sum."""
+    """exp(x + rest) for -746 <= x <= 0 and a small rest, without rounding the sum."""
     k = ((x + rest) * 1.4426950408889634 + SHIFT) - SHIFT
     return scaled(exp_core(((x - k * LN2_HI) - k * LN2_LO) + rest) + 1.0, k)
 
@@ -92,7 +92,7 @@ def expm1(x):
     c = min(max(x, -40.0), 710.0)
     t = c * 1.4426950408889634 + SHIFT
     k = t - SHIFT
-    half = power_of_two(t - 1.0)            # half of 2**k, since 2**1024 is none
+    half = power_of_two(t - 1.0)            # half of 2**k, since 2**1024 overflows
     y = (exp_core((c - k * LN2_HI) - k * LN2_LO) * half + (half - 0.5)) * 2.0
     return x if abs(x) < 1e-17 or x != x else y
 
@@ -127,7 +127,7 @@ def logistic(x):
 # --- logarithms -------------------------------------------------------------------------------------------------------
 
 def log_polynomial(s):
-    """What log(1 + f) has beyond f - f * f / 2, by s = f / (2 + f)."""
+    """log(1 + f) - (f - f * f / 2), from s = f / (2 + f)."""
     z = s * s
     p = 1.479819860511658591e-01
     p = p * z + 1.531383769920937332e-01
@@ -140,7 +140,7 @@ def log_polynomial(s):
 
 
 def log_ends(x, y):
-    """A logarithm y of x where x is no positive finite number."""
+    """The logarithm y of x, corrected where x is not positive and finite."""
     y = y if x < np.inf else x
     return y if x > 0.0 else (-np.inf if x == 0.0 else np.nan)
 
@@ -201,14 +201,14 @@ def logaddexp(a, b):
 # --- angles -----------------------------------------------------------------------------------------------------------
 
 def difference(a, b):
-    """a - b and what its rounding has lost (D. Knuth, The Art of Computer Programming 2, 4.2.2, theorem B)."""
+    """a - b and its rounding error (D. Knuth, The Art of Computer Programming 2, 4.2.2, theorem B)."""
     r = a - b
     part = r - a
     return r, (a - (r - part)) - (b + part)
 
 
 def reduced(x, k):
-    """x less k right angles, in two parts: k in two parts, pi / 2 in four, so that their products are exact."""
+    """x - k pi / 2 in two parts; k is in two parts and pi / 2 in four, so that their products are exact."""
     high = (k + SHIFT * 8388608.0) - SHIFT * 8388608.0
     low = k - high
     r = ((x - high * A_PIECE) - low * A_PIECE) - high * B_PIECE
@@ -351,7 +351,7 @@ def arccos(x):
 # --- powers -----------------------------------------------------------------------------------------------------------
 
 def power(x, y):
-    """x ** y: the logarithm to base 2 in two parts, times y, and 2 to that."""
+    """x ** y, as 2 to the power of y times the logarithm to base 2, which is in two parts."""
     a = abs(x)
     small = a < 2.2250738585072014e-308
     bits = np.float64(a * 18014398509481984.0 if small else a).view(np.int64)

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Elementary functions of float32, as vmath.py and its like have them of float64: `f_32` is that of `f`.
+"""Elementary functions of float32: `f_32` corresponds to `f` of vmath.py, vmath_gamma.py or vmath_roots.py.
 
-Each is right to 2 units in the last place, powers too.  Where float32 cannot be right, a few steps are in double
-precision: the reduction of angles, the logarithm of a power, the product of the two factors of erfc and ndtr.  Every
-number is written with its dtype: a product of two dtypes would be of the wider one.
+Each has an error of at most 2 units in the last place, powers too.  Where float32 is not accurate enough, a few steps
+are in double precision: the reduction of angles, the logarithm of a power, the product of the two factors of erfc and
+ndtr.  Every constant is written with its dtype, since a product of two dtypes has the wider one.
 
 Sources: as in vmath.py; S. Moshier, Cephes, logf, log2f and log10f (the polynomial of the logarithm, constants in two
-parts), acoshf and tanhf (their intervals); N. Juffa, erff (one less 2 to a polynomial).  The polynomials of no source
-are minimax fits, made for these intervals and rounded from the lowest coefficient on.
+parts), acoshf and tanhf (their intervals); N. Juffa, erff (one minus 2 to a polynomial).  Polynomials without a source
+are minimax fits for these intervals, rounded from the lowest coefficient on.
 """
 import math
 
@@ -24,12 +24,12 @@ ZERO32, QUARTER32, INF32, NAN32 = np.float32(0.0), np.float32(0.25), np.float32(
 TINY32 = np.float32(1e-8)
 LARGEST_ANGLE32 = np.float32(2.0 ** 47)
 WHOLE_SHIFT = SHIFT * 8388608.0             # rounds to a multiple of 2**23
-LAST_PIECE = C_PIECE + D_PIECE              # of pi / 2, after A_PIECE and B_PIECE
+LAST_PIECE = C_PIECE + D_PIECE              # the rest of pi / 2 after A_PIECE and B_PIECE
 PIO2_HI32, PIO2_LO32 = np.float32(1.57079637), np.float32(-4.37113883e-8)
 
 
 def upper_32(x):
-    """The upper half of a number's digits."""
+    """A number truncated to the upper half of its digits."""
     return np.int32(np.float32(x).view(np.int32) & np.int32(-4096)).view(np.float32)
 
 
@@ -78,7 +78,7 @@ def exp_32(x):
 
 
 def exp_parts_32(x, rest):
-    """e and k of exp(x + rest) = 2**k * (1 + e), for -104 <= x <= 0 and a small rest, which is not rounded into x."""
+    """e and k of exp(x + rest) = 2**k * (1 + e), for -104 <= x <= 0 and a small rest, without rounding the sum."""
     k = ((x + rest) * LOG2E32 + SHIFT32) - SHIFT32
     first, second = x - k * LN2_HI32, rest - k * LN2_LO32
     return first + (exp_rest_32(first + second) + second), k
@@ -139,7 +139,7 @@ def tanh_32(x):
 
 
 def logistic_32(x):
-    """Of the quotient, what the rounding of 1 + e has lost is taken off: two rounded numbers are not exact enough."""
+    """1 / (1 + exp(-x)); the quotient is corrected by the rounding error of 1 + e."""
     e = exp_32(-abs(x))
     whole = ONE32 + e
     y = (ONE32 if x >= ZERO32 else e) / whole
@@ -173,7 +173,7 @@ def log_rest_32(f):
 
 
 def log_ends_32(x, y):
-    """A logarithm y of x where x is no positive finite number."""
+    """The logarithm y of x, corrected where x is not positive and finite."""
     y = y if x < INF32 else x
     return y if x > ZERO32 else (-INF32 if x == ZERO32 else NAN32)
 
@@ -222,9 +222,9 @@ def logaddexp_32(a, b):
 # --- angles -----------------------------------------------------------------------------------------------------------
 
 def turned_32(x):
-    """x less k right angles in double precision, and k modulo 4.
+    """x - k pi / 2 in double precision, and k modulo 4.
 
-    k in two parts and pi / 2 in three: the products with the first two are exact.
+    k is in two parts and pi / 2 in three: the products with the first two are exact.
     """
     d = np.float64(x)
     t = d * 0.6366197723675814 + SHIFT
@@ -271,7 +271,7 @@ def cos_32(x):
 
 
 def tan_32(x):
-    """Of r in two parts, whose slope is 1 + tan(r)**2."""
+    """tan(x), from r in two parts; the slope is 1 + tan(r)**2."""
     wide, turn = turned_32(x)
     r = np.float32(wide)
     rest = np.float32(wide - np.float64(r))
@@ -362,7 +362,7 @@ def arccos_32(x):
 # --- powers and roots -------------------------------------------------------------------------------------------------
 
 def power_32(x, y):
-    """x ** y: the logarithm to base 2 and its product with y in double precision, and 2 to that."""
+    """x ** y, as 2 to the power of y times the logarithm to base 2, which are in double precision."""
     a = abs(x)
     k, f = taken_apart_32(a)
     f = np.float64(f)
@@ -390,7 +390,7 @@ def power_32(x, y):
 
 
 def cbrt_32(x):
-    """x ** (1/3): a step of Halley's, which triples the digits, and one of Newton's with a small correction."""
+    """x ** (1/3): a Halley step, which triples the number of digits, and a Newton step with a small correction."""
     a = abs(x)
     k, f = taken_apart_32(a)
     q = (k * np.float32(1.0 / 3.0) + SHIFT32) - SHIFT32
@@ -404,7 +404,7 @@ def cbrt_32(x):
 
 
 def hypot_32(x, y):
-    """sqrt(x * x + y * y), of numbers scaled so that no square overflows."""
+    """sqrt(x * x + y * y), scaled so that no square overflows."""
     a, b = abs(x), abs(y)
     high = max(a, b)
     large, small = high > np.float32(2.0 ** 60), high < np.float32(2.0 ** -50)
@@ -478,7 +478,7 @@ def erf_32(x):
 
 
 def erfc_32(x):
-    """1 - erf(x) where that is more than a half; else exp(-a * a) times a polynomial of a, or one of 1 / a**2 by a."""
+    """1 - erf(x) if that is more than a half; else exp(-a * a) times a polynomial in a, or in 1 / a**2 divided by a."""
     c = min(abs(x), HALF32)
     z = c * c
     p = np.float32(4.754405e-3)
@@ -509,7 +509,7 @@ def erfc_32(x):
 
 
 def ndtr_32(x):
-    """The normal distribution's integral up to x, as erfc_32."""
+    """The cumulative normal distribution, as erfc_32."""
     c = min(abs(x), np.float32(0.67))
     z = c * c
     p = np.float32(1.39990734e-4)

@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Functions of probability, as vmath.py has the elementary ones: log gamma, its derivative, the normal distribution.
+"""log gamma, its derivative and the normal distribution, in the manner of vmath.py.
 
 Sources: fdlibm, Sun Microsystems, 1993 (lgamma: its intervals and polynomials); J. Maddock and others, Boost.Math (the
 rational approximation of digamma between 1 and 2); M. Abramowitz, I. Stegun, Handbook of Mathematical Functions, 1964,
 6.1.17, 6.3.5, 6.3.7 and 6.3.18 (reflection, recurrence, the series for large arguments).
 
-Right to 4 units in the last place for x > 0.  Below 0 both are a difference of two numbers, and exact to a few units of
-the larger one: near their roots there, which are not those of SciPy's C functions either, that is less.
+The error is at most 4 units in the last place for x > 0.  For x < 0 both gamma functions are a difference of two
+numbers, with an error of a few units of the larger one, so that they are less accurate near their roots there, as
+SciPy's C functions are.
 """
 import numpy as np
 
@@ -16,7 +17,7 @@ MINIMUM, LEAST, LEAST_REST = 1.46163214496836224576e+00, -1.21486290535849611461
 
 
 def near_two(y):
-    """What lgamma(2 - y) has beyond -y / 2."""
+    """lgamma(2 - y) + y / 2."""
     z = y * y
     p = 2.52144565451257326939e-05 * z + 2.20862790713908385557e-04
     p = p * z + 1.19270763183362067845e-03
@@ -104,7 +105,7 @@ def gammaln(x):
     one = near_one(a if low else a - 1.0)
     least = near_minimum(a - (MINIMUM - 1.0) if low else a - MINIMUM)
     first = one if t < 1.23164 else least if t < 1.73164 else near
-    # from 2 to 8: a product of what is taken off
+    # from 2 to 8: the product of the recurrence
     c = min(max(a, 2.0), 8.0)
     y = c - np.floor(c)
     z = (y + 6.0) if c >= 7.0 else 1.0
@@ -123,11 +124,11 @@ def gammaln(x):
     mirrored = np.inf if part == 0.0 else mirrored
     mirrored = value if a < 2.0 ** -70 else mirrored
     value = mirrored if x < 0.0 else value
-    return value + 0.0 if a < np.inf else x             # a zero is positive
+    return value + 0.0 if a < np.inf else x             # makes a zero positive
 
 
 def gamma_ratio(t):
-    """digamma(1 + t) for t from 0 to 1, by its root."""
+    """digamma(1 + t) for t from 0 to 1, from its root."""
     p = -0.0020713321167745952 * t - 0.045251321448739056
     p = p * t - 0.28919126444774784
     p = p * t - 0.65031853770896507
@@ -146,7 +147,7 @@ def psi(x):
     """The derivative of log(gamma(x))."""
     whole = np.floor(x)
     a = 1.0 - x if x < 0.0 else x
-    # from 2 to 10, what is taken off; below 1, what is put on
+    # from 2 to 10 and below 1: the recurrence
     c = min(a, 10.0)
     y = c - np.floor(c)
     s = 1.0 / (y + 8.0) if c >= 9.0 else 0.0
@@ -159,7 +160,7 @@ def psi(x):
     s = s + (1.0 / (y + 1.0) if c >= 2.0 else 0.0)
     s = s - (1.0 / c if c < 1.0 else 0.0)
     near = gamma_ratio(y) + s
-    # above 10, the series
+    # above 10: the series
     d = max(a, 10.0)
     z = 1.0 / (d * d)
     p = 8.33333333333333333333e-02 * z - 2.10927960927960927961e-02
@@ -170,7 +171,7 @@ def psi(x):
     p = p * z + 8.33333333333333333333e-02
     far = (log(d) - 0.5 / d) - p * z
     value = near if a < 10.0 else far
-    # below 0, the reflection
+    # below 0: the reflection
     angle = 3.14159265358979323846 * (x - np.floor(x + 0.5))
     mirrored = value - 3.14159265358979323846 * cos(angle) / sin(angle)
     value = mirrored if x < 0.0 else value
@@ -179,8 +180,9 @@ def psi(x):
 
 
 def ndtr(x):
-    """The normal distribution's integral up to x.
+    """The cumulative normal distribution.
 
-    Right to 4 units in the last place from -1 on; below, rounding x / sqrt(2) costs x * x units, as in SciPy's.
+    The error is at most 4 units in the last place for x >= -1; below, rounding x / sqrt(2) costs x * x units, as in
+    SciPy.
     """
     return 0.5 * erfc(-0.7071067811865476 * x)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Roots and inverse hyperbolic functions, as vmath.py has the others.
+"""Roots and inverse hyperbolic functions, in the manner of vmath.py.
 
 Sources: fdlibm, Sun Microsystems, 1993 (the forms of the inverse hyperbolic functions); W. Kahan, Computing a real cube
 root, 1991 (an approximation, then one step whose error is small beside the last place); the cubic approximation of the
@@ -13,7 +13,7 @@ from gradscribe.runtime.vmath import SHIFT, log, log1p, power_of_two, taken_apar
 
 
 def cbrt(x):
-    """x ** (1/3): Halley's steps, each of which triples the digits, and one of Newton's with a small correction."""
+    """x ** (1/3): Halley steps, each of which triples the number of digits, and a Newton step with a correction."""
     a = abs(x)
     k, f = taken_apart(a)
     q = (k * (1.0 / 3.0) + SHIFT) - SHIFT
@@ -29,7 +29,7 @@ def cbrt(x):
 
 
 def hypot(x, y):
-    """sqrt(x * x + y * y), of numbers scaled so that no square overflows."""
+    """sqrt(x * x + y * y), scaled so that no square overflows."""
     a, b = abs(x), abs(y)
     high = max(a, b)
     scale = 2.0 ** -600 if high > 2.0 ** 500 else 2.0 ** 600 if high < 2.0 ** -450 else 1.0

@@ -521,5 +521,5 @@ def test_shapes_of_what_has_a_shape_and_a_dtype():
 
 
 def test_kinds_of_arguments_that_end_too_early():
-    with pytest.raises(gs.KindError, match="no kinds of arguments"):
+    with pytest.raises(gs.KindError, match="not kinds of arguments"):
         kinds.example("1) + (2")

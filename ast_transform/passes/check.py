@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The verifier of the normal form, which runs after every pass.
 
-Dominance: every value has one definition, and what a statement reads is defined before it where it is visible: an argument, a
-statement above in the same block or an enclosing one, a carried value of an enclosing loop, or a result of a branch.
+Dominance: every value has one definition, and what a statement reads is defined before it where it is visible: an
+argument, a statement above in the same block or an enclosing one, a carried value of an enclosing loop, or a result of
+a branch.
 
 Adjoints and tangents lose no precision: whatever is written into one, merged into one by a branch or a loop, or stored
 in a list of them fits its dtype.  Those that a user gets have the dtypes of the values that they belong to.

@@ -6,8 +6,8 @@
     state = opt_update(i, grads, state)         # i: the number of the step, from 0
     params = get_params(state)
 
-step_size is a number or a schedule, a function of i.  What an optimizer does to one array is a triple of functions too,
-which `optimizer` makes one for trees of arrays.  gs.optim has more optimizers, as gradient transformations.
+step_size is a number or a schedule, a function of i.  An optimizer is written as such a triple for one array, which the
+decorator `optimizer` lifts to trees of arrays.  gs.optim has more optimizers, as gradient transformations.
 """
 import dataclasses
 import functools
@@ -38,7 +38,7 @@ class Optimizer(NamedTuple):
 @register_dataclass
 @dataclasses.dataclass(frozen=True)
 class OptimizerState:
-    """For each array of the parameters a list of what is kept of it; how these and the parameters are put together."""
+    """The states of all arrays of the parameters, flattened, and the structures to rebuild them and the parameters."""
 
     packed_state: list[list[Any]]
     tree_def: PyTreeDef = dataclasses.field(metadata={"static": True})
@@ -49,11 +49,11 @@ class OptimizerState:
 
 
 def optimizer(opt_maker: Callable[..., tuple[Callable, Callable, Callable]]) -> Callable[..., Optimizer]:
-    """A decorator: of a function that makes a triple for one array, one that makes a triple for trees of arrays.
+    """A decorator that lifts a function that makes a triple for one array to one that makes it for trees of arrays.
 
     opt_maker(...) -> (init(x) -> state, update(i, g, state) -> state, get_params(state) -> x); a state is a container
-    of arrays, whose structure stays.  update_fn raises TypeError for gradients of another structure than the
-    parameters, or where an update changes the structure of a state.
+    of arrays with a fixed structure.  update_fn raises TypeError if the gradients do not have the structure of the
+    parameters, or if an update changes the structure of a state.
 
     >>> @optimizer
     ... def signs(step_size):
@@ -78,7 +78,7 @@ def optimizer(opt_maker: Callable[..., tuple[Callable, Callable, Callable]]) -> 
                 raise TypeError("the gradients have another structure than the parameters have")
             new = _packed([update(i, g, kept) for g, kept in zip(leaves, _states(state))], treedef)
             if new.subtree_defs != state.subtree_defs:
-                raise TypeError("an update gives a state of another structure than it was given")
+                raise TypeError("an update changes the structure of its state")
             return OptimizerState(new.packed_state, state.tree_def, state.subtree_defs)
 
         def tree_params(state):
@@ -101,7 +101,7 @@ def _first(state):
 
 
 def _with_zeros(number, update):
-    """The triple whose state is the parameter and `number` arrays like it, of zeros at first."""
+    """The triple with the parameter and `number` arrays like it, initially zeros, as its state."""
     def init(x):
         return (x, *[np.zeros_like(x) for _ in range(number)])
     return init, update, _first
@@ -154,7 +154,7 @@ def nesterov(step_size: float | Schedule, mass: float) -> Optimizer:
 
 @optimizer
 def adagrad(step_size: float | Schedule, momentum: float = 0.9) -> Optimizer:
-    """Descent along an average of g over the root of the sum of its squares.
+    """Descent along an average of g divided by the root of the sum of its squares.
 
     J. Duchi, E. Hazan, Y. Singer, Adaptive subgradient methods, JMLR 12 (2011).
     """
@@ -176,7 +176,7 @@ def _inverse_root(squares):
 
 @optimizer
 def rmsprop(step_size: float | Schedule, gamma: float = 0.9, eps: float = 1e-8) -> Optimizer:
-    """Descent along g over the root of an average of its squares.  T. Tieleman, G. Hinton, lecture 6.5 (2012)."""
+    """Descent along g divided by the root of an average of its squares.  T. Tieleman, G. Hinton, lecture 6.5 (2012)."""
     rate = make_schedule(step_size)
 
     def update(i, g, state):
@@ -189,7 +189,7 @@ def rmsprop(step_size: float | Schedule, gamma: float = 0.9, eps: float = 1e-8) 
 @optimizer
 def rmsprop_momentum(step_size: float | Schedule, gamma: float = 0.9, eps: float = 1e-8,
                      momentum: float = 0.9) -> Optimizer:
-    """rmsprop, whose steps are added up with momentum."""
+    """rmsprop with momentum."""
     rate = make_schedule(step_size)
 
     def update(i, g, state):
@@ -202,7 +202,7 @@ def rmsprop_momentum(step_size: float | Schedule, gamma: float = 0.9, eps: float
 
 @optimizer
 def adam(step_size: float | Schedule, b1: float = 0.9, b2: float = 0.999, eps: float = 1e-8) -> Optimizer:
-    """Averages of g and of its squares, freed of their bias.  D. Kingma, J. Ba, Adam (2015), algorithm 1.
+    """Descent along bias-corrected averages of g and its squares.  D. Kingma, J. Ba, Adam (2015), algorithm 1.
 
     >>> opt_init, opt_update, get_params = adam(0.1)
     >>> [round(float(w), 6) for w in get_params(opt_update(0, [7.0], opt_init([1.0])))]
@@ -221,7 +221,7 @@ def adam(step_size: float | Schedule, b1: float = 0.9, b2: float = 0.999, eps: f
 
 @optimizer
 def adamax(step_size: float | Schedule, b1: float = 0.9, b2: float = 0.999, eps: float = 1e-8) -> Optimizer:
-    """Adam with the largest |g| of late in the place of the squares.  D. Kingma, J. Ba, Adam (2015), algorithm 2."""
+    """Adam with a decaying maximum of |g| instead of the squares.  D. Kingma, J. Ba, Adam (2015), algorithm 2."""
     rate = make_schedule(step_size)
 
     def update(i, g, state):
@@ -234,7 +234,7 @@ def adamax(step_size: float | Schedule, b1: float = 0.9, b2: float = 0.999, eps:
 
 @optimizer
 def sm3(step_size: float | Schedule, momentum: float = 0.9) -> Optimizer:
-    """adagrad with a sum for each row of each axis instead of each entry; the parameters are arrays.
+    """adagrad with one sum for each index of each axis instead of each entry; the parameters must be arrays.
 
     R. Anil, V. Gupta, T. Koren, Y. Singer, Memory-efficient adaptive optimization (2019).
     """
@@ -261,7 +261,7 @@ def sm3(step_size: float | Schedule, momentum: float = 0.9) -> Optimizer:
 # schedules
 
 def make_schedule(scalar_or_schedule: float | Schedule) -> Schedule:
-    """A schedule as it is, or one of a number.  TypeError for what is neither.
+    """A schedule unchanged, or a constant one from a number.  TypeError for anything else.
 
     >>> make_schedule(0.1)(7)
     0.1
@@ -281,7 +281,7 @@ def constant(step_size: float) -> Schedule:
 
 
 def exponential_decay(step_size: float, decay_steps: float, decay_rate: float) -> Schedule:
-    """step_size times decay_rate to the power i / decay_steps.
+    """step_size * decay_rate^(i / decay_steps).
 
     >>> exponential_decay(8.0, 10, 0.5)(20)
     2.0
@@ -292,7 +292,7 @@ def exponential_decay(step_size: float, decay_steps: float, decay_rate: float) -
 
 
 def inverse_time_decay(step_size: float, decay_steps: float, decay_rate: float, staircase: bool = False) -> Schedule:
-    """step_size over 1 + decay_rate i / decay_steps; with staircase i / decay_steps is rounded down.
+    """step_size / (1 + decay_rate i / decay_steps); with staircase i / decay_steps is rounded down.
 
     >>> inverse_time_decay(8.0, 10, 1.0)(30), float(inverse_time_decay(8.0, 10, 1.0, True)(39))
     (2.0, 2.0)
@@ -303,7 +303,7 @@ def inverse_time_decay(step_size: float, decay_steps: float, decay_rate: float, 
 
 
 def polynomial_decay(step_size: float, decay_steps: float, final_step_size: float, power: float = 1.0) -> Schedule:
-    """From step_size to final_step_size in decay_steps, and constant from there on.
+    """From step_size to final_step_size in decay_steps, then constant.
 
     >>> float(polynomial_decay(8.0, 10, 2.0)(5))
     5.0
@@ -315,7 +315,7 @@ def polynomial_decay(step_size: float, decay_steps: float, final_step_size: floa
 
 
 def piecewise_constant(boundaries: Sequence[float], values: Sequence[float]) -> Schedule:
-    """values[k] at the steps behind k of the boundaries.  ValueError unless there is one value more.
+    """values[k] at the steps after k of the boundaries.  ValueError unless there is one value more than boundaries.
 
     >>> [float(piecewise_constant([3, 5], [1.0, 0.1, 0.01])(i)) for i in (3, 4, 6)]
     [1.0, 0.1, 0.01]
@@ -334,7 +334,7 @@ def piecewise_constant(boundaries: Sequence[float], values: Sequence[float]) -> 
 # gradients and states
 
 def l2_norm(tree: Any) -> Any:
-    """The root of the sum of the squares of all entries.
+    """The Euclidean norm of all entries together.
 
     >>> float(l2_norm([np.array([3.0]), {"w": np.array([4.0])}]))
     5.0
@@ -343,7 +343,7 @@ def l2_norm(tree: Any) -> Any:
 
 
 def clip_grads(grad_tree: Any, max_norm: float) -> Any:
-    """The gradients, scaled down to l2_norm max_norm where it is larger.
+    """The gradients, scaled down to l2_norm max_norm if theirs is larger.
 
     >>> clip_grads([np.array([3.0, 4.0])], 1.0)
     [array([0.6, 0.8])]
@@ -353,7 +353,7 @@ def clip_grads(grad_tree: Any, max_norm: float) -> Any:
 
 
 class JoinPoint:
-    """What is kept of one array, as a leaf of a tree like the parameters."""
+    """The state of one array, as a leaf of a tree like the parameters."""
 
     def __init__(self, subtree):
         self.subtree = subtree
@@ -363,7 +363,7 @@ class JoinPoint:
 
 
 def unpack_optimizer_state(opt_state: OptimizerState) -> Any:
-    """A state as a tree like the parameters, with a JoinPoint for each array, to be written to a file.
+    """A state as a tree like the parameters, with a JoinPoint for each array, for example to save it.
 
     >>> unpack_optimizer_state(momentum(0.1, 0.9)[0]({"w": np.ones(1)}))["w"].subtree
     (array([1.]), array([0.]))
@@ -372,7 +372,7 @@ def unpack_optimizer_state(opt_state: OptimizerState) -> Any:
 
 
 def pack_optimizer_state(marked_pytree: Any) -> OptimizerState:
-    """The state that unpack_optimizer_state took apart.  TypeError where a leaf is no JoinPoint."""
+    """The inverse of unpack_optimizer_state.  TypeError if a leaf is not a JoinPoint."""
     points, treedef = tree_flatten(marked_pytree)
     if not all(isinstance(point, JoinPoint) for point in points):
         raise TypeError("each leaf must be a JoinPoint")

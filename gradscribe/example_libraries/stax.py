@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""stax: layers as pairs (init_fun, apply_fun).  They are those of gs.nn, which has more of them.
+"""stax: layers as pairs (init_fun, apply_fun), which are those of gs.nn; gs.nn has more of them.
 
 >>> import numpy as np
 >>> from gradscribe import random

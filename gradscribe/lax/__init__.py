@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""gs.lax: functions that jax.lax has and NumPy has not, under their names there."""
+"""gs.lax: functions of jax.lax that NumPy does not have, under the same names."""
 from gradscribe.jax_names import missing as _missing
 from gradscribe.lax import linalg
 from gradscribe.lax.control import associative_scan, cond, fori_loop, map, scan, switch, while_loop

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Branches and loops as functions: what jax.lax has for them, in Python's own if, for and while.
+"""The control flow functions of jax.lax, written with Python's if, for and while.
 
-They are for programs that are moved here from JAX, and for what takes functions anyway; new programs say `if`, `for`
-and `while` themselves.  Emitted source has the branch or the loop, and nothing of these functions.
+They are for programs that come from JAX; new programs can use `if`, `for` and `while` directly.  Emitted source has
+the branch or the loop itself, without a call of these functions.
 """
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -16,7 +16,7 @@ from gradscribe.tree_util import tree_flatten, tree_leaves, tree_map, tree_unfla
 def cond(pred: Any, true_fun: Callable, false_fun: Callable, *operands: Any) -> Any:
     """true_fun(*operands) if pred holds, else false_fun(*operands); the other is not called.
 
-    pred: a scalar.  TypeError for what is none.
+    pred: a scalar; TypeError for anything else.
 
     >>> cond(True, lambda x: 2 * x, lambda x: -x, 3.0)
     6.0
@@ -29,9 +29,9 @@ def cond(pred: Any, true_fun: Callable, false_fun: Callable, *operands: Any) -> 
 
 
 def switch(index: Any, branches: Sequence[Callable], *operands: Any) -> Any:
-    """branches[index](*operands); an index outside takes the first or the last branch.
+    """branches[index](*operands); an index out of bounds selects the first or the last branch.
 
-    ValueError without branches.
+    Raises ValueError if there are no branches.
 
     >>> switch(1, [lambda x: x, lambda x: x ** 2, lambda x: x ** 3], 3.0), switch(7, [abs, float], -1)
     (9.0, -1.0)
@@ -50,9 +50,9 @@ def _one_of(index, branches, operands, k):
 
 
 def while_loop(cond_fun: Callable, body_fun: Callable, init_val: Any) -> Any:
-    """val = body_fun(val) from init_val on, while cond_fun(val) holds.
+    """val = body_fun(val) while cond_fun(val) holds, starting from init_val.
 
-    val may be a tree.  Reverse mode goes through the loop, whatever the number of passes.
+    val may be a tree.  Reverse mode differentiates the loop for any number of passes.
 
     >>> while_loop(lambda v: v < 100, lambda v: 2 * v, 3)
     192
@@ -64,9 +64,9 @@ def while_loop(cond_fun: Callable, body_fun: Callable, init_val: Any) -> Any:
 
 
 def fori_loop(lower: Any, upper: Any, body_fun: Callable, init_val: Any, *, unroll: int | bool | None = None) -> Any:
-    """val = body_fun(i, val) from init_val on, for i from lower to upper - 1.
+    """val = body_fun(i, val) for i from lower to upper - 1, starting from init_val.
 
-    The bounds may be known only when running, in reverse mode too.  unroll says nothing here: the compiler decides.
+    The bounds may be run-time values, in reverse mode too.  unroll has no effect: the compiler decides.
 
     >>> fori_loop(0, 5, lambda i, total: total + i, 0)
     10
@@ -98,13 +98,13 @@ def _agree(leaves, n):
 
 def scan(f: Callable, init: Any, xs: Any = None, length: int | None = None, reverse: bool = False,
          unroll: int | bool = 1) -> tuple[Any, Any]:
-    """A loop that carries a value and gives a row in each pass: carry, y = f(carry, x).
+    """A loop that carries a value and makes a row in each pass: carry, y = f(carry, x).
 
-    xs: a tree of arrays whose first axes have one length; pass k is given its k-th rows.  Without xs, `length` is the
-    number of passes.  reverse: from the last row to the first; row k of ys still belongs to row k of xs.  Returns the
-    last carry and the ys stacked along a new first axis, in the tree that y is.  unroll says nothing here.
+    xs: a tree of arrays with first axes of equal length; pass k gets their rows k.  Without xs, `length` is the number
+    of passes.  reverse: from the last row to the first; row k of ys still belongs to row k of xs.  Returns the last
+    carry, and the tree of the ys stacked along a new first axis.  unroll has no effect.
 
-    ValueError if the lengths do not agree, or if there is no first axis.
+    Raises ValueError if the lengths do not agree, or if there is no first axis.
 
     >>> scan(lambda total, x: (total + x, total), 0.0, np.array([1.0, 2.0, 3.0]))
     (np.float64(6.0), array([0., 1., 3.]))
@@ -120,7 +120,7 @@ def scan(f: Callable, init: Any, xs: Any = None, length: int | None = None, reve
         rows.append(tuple(leaves))
     try:
         ys = tree_unflatten(structure, [np.stack(column) for column in zip(*rows)])
-    except NameError:                   # no pass was made
+    except NameError:                   # the loop had no passes
         ys = _no_rows(f, init, xs)
     if reverse:
         ys = tree_map(lambda leaf: leaf[::-1], ys)
@@ -128,15 +128,15 @@ def scan(f: Callable, init: Any, xs: Any = None, length: int | None = None, reve
 
 
 def _no_rows(f, init, xs):
-    """What a scan over no rows stacks."""
+    """The ys of a scan over no rows."""
     row = tree_map(lambda leaf: np.zeros(leaf.shape[1:], leaf.dtype)[()], xs)
     return tree_map(lambda y: np.zeros((0, *y.shape), y.dtype), eval_shape(f, init, row)[1])
 
 
 def map(f: Callable, xs: Any, *, batch_size: int | None = None) -> Any:
-    """f of each row of the arrays of a tree, one after the other; results are stacked.
+    """f of each row of a tree of arrays, one after another; results are stacked.
 
-    batch_size says nothing here: gs.vmap(f) takes all rows at once.
+    batch_size has no effect; gs.vmap(f) computes all rows at once.
 
     >>> map(lambda x: x ** 2, np.array([1.0, 2.0, 3.0]))
     array([1., 4., 9.])
@@ -145,12 +145,12 @@ def map(f: Callable, xs: Any, *, batch_size: int | None = None) -> Any:
 
 
 def associative_scan(fn: Callable, elems: Any, reverse: bool = False, axis: int = 0) -> Any:
-    """All prefixes of a row of values under an associative operation, in a logarithmic number of steps.
+    """All prefixes of an associative operation along an axis, in a logarithmic number of steps.
 
-    fn(a, b) joins two trees of arrays entry by entry along the axis; elems is such a tree.  reverse: suffixes, with fn
-    called as fn(later, earlier).  ValueError if the lengths along the axis do not agree.
+    fn(a, b) combines two trees of arrays elementwise; elems is such a tree.  reverse: suffixes, with calls as
+    fn(later, earlier).  Raises ValueError if the lengths along the axis do not agree.
 
-    Spans of 1, 2, 4 ... values are joined: W. D. Hillis, G. L. Steele, Data Parallel Algorithms, CACM 29 (1986).
+    Spans of 1, 2, 4 ... values are combined: W. D. Hillis, G. L. Steele, Data Parallel Algorithms, CACM 29 (1986).
 
     >>> associative_scan(np.add, np.array([1, 2, 3, 4]))
     array([ 1,  3,  6, 10])

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Convolutions as jax.lax has them: sums of matrix products, one for each position of the kernel.
+"""The convolutions of jax.lax, as sums of matrix products, one for each position of the kernel.
 
-Inside, channels are last. What is computed is the cross-correlation of Dumoulin and Visin, "A guide to convolution
+Internally, channels are last. A convolution is the cross-correlation of Dumoulin and Visin, "A guide to convolution
 arithmetic for deep learning" (2016), with their names for strides, dilations and padding:
 
     out[n, p, o] = sum over i and c of  x[n, p * stride + i * dilation, c] * w[i, c, o]
@@ -28,7 +28,7 @@ Pads = str | Sequence[tuple[int, int]]
 
 
 class ConvDimensionNumbers(NamedTuple):
-    """Which axis is which: batch, features, then space; for the kernel output features, input features, space."""
+    """The order of axes: batch, features, then space; for the kernel output features, input features, space."""
 
     lhs_spec: tuple[int, ...]
     rhs_spec: tuple[int, ...]
@@ -37,9 +37,9 @@ class ConvDimensionNumbers(NamedTuple):
 
 def conv_dimension_numbers(lhs_shape: Sequence[int], rhs_shape: Sequence[int],
                            dimension_numbers: Any = None) -> ConvDimensionNumbers:
-    """Axes of a convolution from three texts such as ('NHWC', 'HWIO', 'NHWC'); None is channels first.
+    """The axes of a convolution from three strings such as ('NHWC', 'HWIO', 'NHWC'); None is channels first.
 
-    Space is numbered in the order in which the kernel's text has it. A ValueError tells of texts that do not fit.
+    Axes of space have the order of the kernel's string. Raises ValueError for strings that do not match.
 
     >>> conv_dimension_numbers((8, 32, 32, 3), (3, 3, 3, 16), ("NHWC", "HWIO", "NHWC"))
     ConvDimensionNumbers(lhs_spec=(0, 3, 1, 2), rhs_spec=(3, 2, 0, 1), out_spec=(0, 3, 1, 2))
@@ -71,11 +71,11 @@ def conv_general_dilated(lhs: np.ndarray, rhs: np.ndarray, window_strides: Seque
                          lhs_dilation: Sequence[int] | None = None, rhs_dilation: Sequence[int] | None = None,
                          dimension_numbers: Any = None, feature_group_count: int = 1, batch_group_count: int = 1,
                          precision: Any = None, preferred_element_type: Any = None) -> np.ndarray:
-    """Convolution (without flipping the kernel) over any number of axes of space, as jax.lax.conv_general_dilated.
+    """Convolution (without flipping the kernel) over any number of spatial axes, as jax.lax.conv_general_dilated.
 
-    `padding` is 'VALID', 'SAME', 'SAME_LOWER' or a pair (before, after) for each axis of space; negative ones cut off.
-    `preferred_element_type` is the dtype of sums and result. `precision` chooses among units of an accelerator and
-    means nothing here. A ValueError tells of arguments that do not fit each other.
+    `padding` is 'VALID', 'SAME', 'SAME_LOWER' or a pair (before, after) for each spatial axis; negative padding crops.
+    `preferred_element_type` is the dtype of sums and result. `precision` has no effect. Raises ValueError for
+    arguments that do not fit each other.
 
     >>> x, w = np.ones((1, 4, 4, 2)), np.ones((3, 3, 2, 5))
     >>> y = conv_general_dilated(x, w, (1, 1), "SAME", dimension_numbers=("NHWC", "HWIO", "NHWC"))
@@ -132,7 +132,7 @@ def conv_with_general_padding(lhs: np.ndarray, rhs: np.ndarray, window_strides: 
 
 def conv_shape_tuple(lhs_shape: Sequence[int], rhs_shape: Sequence[int], strides: Sequence[int], pads: Pads,
                      batch_group_count: int = 1) -> tuple[int, ...]:
-    """The shape of a convolution with channels first, from shapes in which dilations are already counted.
+    """The shape of a convolution with channels first, from shapes that include dilation.
 
     >>> conv_shape_tuple((8, 3, 32, 32), (16, 3, 5, 5), (2, 2), "SAME")
     (8, 16, 16, 16)
@@ -150,11 +150,11 @@ def conv_transpose(lhs: np.ndarray, rhs: np.ndarray, strides: Sequence[int], pad
                    rhs_dilation: Sequence[int] | None = None, dimension_numbers: Any = None,
                    transpose_kernel: bool = False, precision: Any = None, preferred_element_type: Any = None,
                    use_consistent_padding: bool = False) -> np.ndarray:
-    """Convolution of an array between whose entries strides - 1 zeros were put: what enlarges images in networks.
+    """Transposed convolution: that of an array with strides - 1 zeros between its entries. It upsamples images.
 
-    'SAME' and 'VALID' are those of the convolution that goes the other way, and pairs are too where
-    `use_consistent_padding` is set; else pairs are what is put around here. `transpose_kernel` flips the kernel and
-    exchanges its features, which makes this the derivative of that convolution. Layouts are by default channels last.
+    'SAME' and 'VALID' refer to the forward convolution; with `use_consistent_padding` pairs do so too, otherwise they
+    are the padding here. `transpose_kernel` flips the kernel and exchanges its feature axes, which makes this the
+    derivative of the forward convolution. Channels are last by default.
 
     >>> x, w = np.ones((1, 2, 1)), np.array([1.0, 2.0, 3.0]).reshape(3, 1, 1)
     >>> conv_transpose(x, w, (2,), "VALID")[0, :, 0].tolist()
@@ -194,7 +194,7 @@ def conv_transpose(lhs: np.ndarray, rhs: np.ndarray, strides: Sequence[int], pad
 
 
 def _other_way(kernel: int, stride: int, padding: str) -> tuple[int, int]:
-    """What is put around for a transposed convolution, of what the convolution was padded by."""
+    """The padding of a transposed convolution, from that of the forward convolution."""
     if padding == "VALID":
         return kernel - 1, stride - 1 + max(kernel - stride, 0)
     before = min((kernel + stride - 1) // 2, kernel - 1)
@@ -203,7 +203,7 @@ def _other_way(kernel: int, stride: int, padding: str) -> tuple[int, int]:
 
 def _correlation(x: np.ndarray, w: np.ndarray, strides: tuple[int, ...], dilation: tuple[int, ...],
                  feature_groups: int, batch_groups: int) -> np.ndarray:
-    """x (n, *lengths, c) with w (*kernel, c, o), in groups of features or of the batch."""
+    """The correlation of x (n, *lengths, c) with w (*kernel, c, o), in groups of features or of the batch."""
     n, *lengths, c = x.shape
     *kernel, inner, o = w.shape
     if feature_groups == 1 and batch_groups == 1:
@@ -220,7 +220,7 @@ def _correlation(x: np.ndarray, w: np.ndarray, strides: tuple[int, ...], dilatio
 
 
 def _sum_of_products(x: np.ndarray, w: np.ndarray, strides: tuple[int, ...], dilation: tuple[int, ...]) -> np.ndarray:
-    """The sum over the kernel's positions, by what suits the machine: a GPU pays for each launch."""
+    """The sum over the kernel's positions, by the faster method: on a GPU each launch has a cost."""
     if w.ndim != 4:
         return _by_positions(x, w, strides, dilation)
     return platform_dependent(x, w, cuda=lambda x, w: _by_patches(x, w, strides, dilation),
@@ -228,7 +228,7 @@ def _sum_of_products(x: np.ndarray, w: np.ndarray, strides: tuple[int, ...], dil
 
 
 def _by_patches(x: np.ndarray, w: np.ndarray, strides: tuple[int, ...], dilation: tuple[int, ...]) -> np.ndarray:
-    """One product of all patches of the images, side by side in one array, with the kernels as a matrix.
+    """One product of all patches of the images, gathered in one array, with the kernels as a matrix (im2col).
 
     Source: K. Chellapilla, S. Puri, P. Simard, High performance convolutional neural networks for document processing,
     2006.
@@ -283,7 +283,7 @@ def _grouped_sum_of_products(x, w, strides, dilation):
 
 
 def _padded(x: np.ndarray, padding: Sequence[tuple[int, int]]) -> np.ndarray:
-    """x with zeros around its axes of space, and cut where pairs are negative."""
+    """x padded with zeros along its spatial axes; negative padding crops."""
     if len(padding) != x.ndim - 2:
         raise ValueError(f"padding has {len(padding)} pairs for {x.ndim - 2} axes of space")
     if any(lo < 0 or hi < 0 for lo, hi in padding):
@@ -294,13 +294,13 @@ def _padded(x: np.ndarray, padding: Sequence[tuple[int, int]]) -> np.ndarray:
 
 
 def _arranged(x: np.ndarray, order: tuple[int, ...]) -> np.ndarray:
-    """x with its axes in that order."""
+    """x with its axes in an order."""
     if order == tuple(range(x.ndim)):
         return x
     return x.transpose(order)
 
 
 def _rearranged(out: np.ndarray, spec: tuple[int, ...]) -> np.ndarray:
-    """A result (n, *space, o) with its axes where `spec` has them."""
+    """A result (n, *space, o) with its axes in the order of `spec`."""
     order = (spec[0], *spec[2:], spec[1])
     return _arranged(out, tuple([order.index(axis) for axis in range(len(order))]))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Roots and linear systems whose solver is not differentiated: the implicit function theorem gives the derivative."""
+"""Roots and linear systems, differentiated by the implicit function theorem instead of through the solver."""
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -14,10 +14,10 @@ from gradscribe.tree_util import tree_map
 
 def custom_root(f: Callable, initial_guess: Any, solve: Callable, tangent_solve: Callable,
                 has_aux: bool = False) -> Any:
-    """An x with f(x) = 0, as solve(f, initial_guess) finds it; differentiable in what f reads.
+    """An x with f(x) = 0, found by solve(f, initial_guess); differentiable in the variables that f reads.
 
-    solve(f, guess) gives x, or (x, aux) with has_aux; it may be any program and is not differentiated.
-    tangent_solve(g, y) gives the x with g(x) = y for a linear g.  No derivative goes to the guess.
+    solve(f, guess) returns x, or (x, aux) with has_aux; it may be any program and is not differentiated.
+    tangent_solve(g, y) returns the x with g(x) = y for a linear g.  The derivative in the guess is zero.
 
     dx = -(df/dx)^-1 df: M. Blondel et al., Efficient and modular implicit differentiation (2022).
 
@@ -54,11 +54,11 @@ def _root_rule(f, solve, tangent_solve, guess, has_aux, primals, tangents):
 
 def custom_linear_solve(matvec: Callable, b: Any, solve: Callable, transpose_solve: Callable | None = None,
                         symmetric: bool = False, has_aux: bool = False) -> Any:
-    """The x with matvec(x) = b, as solve(matvec, b) finds it; differentiable in b and in what matvec reads.
+    """The x with matvec(x) = b, found by solve(matvec, b); differentiable in b and in the variables that matvec reads.
 
-    matvec is linear.  solve(matvec, b) gives x, or (x, aux) with has_aux; transpose_solve(vecmat, b) does the same for
-    the transposed system, which reverse mode needs; symmetric: solve serves for both.  Without either, reverse mode
-    goes through the solver's own statements.
+    matvec is linear.  solve(matvec, b) returns x, or (x, aux) with has_aux.  Reverse mode solves the transposed system
+    by transpose_solve(vecmat, b), or by solve if symmetric is set; without either, it differentiates the statements of
+    the solver.
 
     >>> import numpy as np, gradscribe as gs
     >>> A = np.array([[2.0, 1.0], [0.0, 4.0]])

@@ -2,7 +2,8 @@
 """gs.lax.linalg: functions of jax.lax.linalg, with their signatures and order of results, in plain NumPy.
 
 np.linalg.cholesky and np.linalg.eigh read one triangle, and only its entries get a derivative.  Here, as in JAX, the
-Hermitian part of the matrix is taken before, unless symmetrize_input=False: then both triangles share the derivative.
+Hermitian part of the matrix is taken first, so that both triangles share the derivative; symmetrize_input=False skips
+this.
 """
 from typing import Any
 
@@ -36,10 +37,10 @@ def cholesky(x: np.ndarray, *, symmetrize_input: bool = True) -> np.ndarray:
 def eigh(x: np.ndarray, *, lower: bool = True, symmetrize_input: bool = True,
          sort_eigenvalues: bool = True, subset_by_index: tuple[int, int] | None = None,
          implementation: Any = None) -> tuple[np.ndarray, np.ndarray]:
-    """Eigenvectors, in columns, and eigenvalues of Hermitian matrices; these ascend whatever sort_eigenvalues says.
+    """Eigenvectors, in columns, and eigenvalues of Hermitian matrices, always in ascending order.
 
-    lower: which triangle is read if the input is not symmetrized.  subset_by_index: (first, behind the last) of those
-    that are returned.  implementation is LAPACK's in any case.
+    lower: the triangle to read if the input is not symmetrized.  subset_by_index: (start, stop) of those to return.
+    sort_eigenvalues and implementation have no effect.
 
     >>> eigh(np.array([[2.0, 2.0], [0.0, 2.0]]))[1]
     array([1., 3.])
@@ -60,7 +61,7 @@ def qr(x: np.ndarray, *, pivoting: bool = False, full_matrices: bool = True,
        use_magma: bool | None = None) -> tuple[np.ndarray, np.ndarray]:
     """An orthogonal and an upper triangular factor.  The derivative is that of full_matrices=False.
 
-    Raises ValueError for pivoting=True: scipy.linalg.qr has it.
+    Raises ValueError for pivoting=True; use scipy.linalg.qr for that.
 
     >>> [part.shape for part in qr(np.eye(3, 2), full_matrices=False)]
     [(3, 2), (2, 2)]
@@ -74,10 +75,9 @@ def qr(x: np.ndarray, *, pivoting: bool = False, full_matrices: bool = True,
 def svd(x: np.ndarray, *, full_matrices: bool = True, compute_uv: bool = True,
         subset_by_index: tuple[int, int] | None = None, algorithm: Any = None
         ) -> np.ndarray | tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Singular vectors, values and transposed vectors; without compute_uv the values.
+    """Left singular vectors, singular values and conjugate-transposed right ones; without compute_uv only the values.
 
-    subset_by_index: (first, behind the last) of those that are returned; ValueError with full_matrices.  algorithm is
-    LAPACK's in any case.
+    subset_by_index: (start, stop) of those to return; ValueError with full_matrices.  algorithm has no effect.
 
     >>> svd(np.diag([1.0, 2.0]), compute_uv=False)
     array([2., 1.])
@@ -116,9 +116,9 @@ def cholesky_update(r_matrix: np.ndarray, w_vector: np.ndarray) -> np.ndarray:
 def eig(x: np.ndarray, *, compute_left_eigenvectors: bool = True, compute_right_eigenvectors: bool = True,
         use_magma: bool | None = None, implementation: Any = None, enable_eigvec_derivs: bool | None = None
         ) -> list[np.ndarray]:
-    """The eigenvalues of matrices, then the left and the right eigenvectors that are asked for, in columns of norm 1.
+    """The eigenvalues of matrices, then the left and right eigenvectors as requested, in columns of norm 1.
 
-    All are complex.  A column v of the left ones has v.conj().T @ x = w v.conj().T.
+    All are complex.  A left eigenvector v satisfies v.conj().T @ x = w v.conj().T.
 
     >>> w, v = eig(np.array([[0.0, 1.0], [-1.0, 0.0]]), compute_left_eigenvectors=False)
     >>> w, abs(v).round(6).tolist()
@@ -136,9 +136,9 @@ def eig(x: np.ndarray, *, compute_left_eigenvectors: bool = True, compute_right_
 
 
 def householder_product(a: np.ndarray, taus: np.ndarray) -> np.ndarray:
-    """The first columns of the product of reflections 1 - tau v v^H, whose v stand below the diagonal of a.
+    """The first columns of the product of Householder reflections 1 - tau v v^H, with the v below the diagonal of a.
 
-    a is (..., m, n), taus (..., k) with k <= n <= m, as LAPACK's QR gives them; the result is like a.
+    a is (..., m, n), taus (..., k) with k <= n <= m, as from LAPACK's QR; the result has the shape of a.
 
     >>> householder_product(np.array([[9.0], [1.0]]), np.array([1.0]))
     array([[ 0.],
@@ -154,10 +154,10 @@ def householder_product(a: np.ndarray, taus: np.ndarray) -> np.ndarray:
 
 
 def lu(x: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """(lu, pivots, permutation) of matrices (..., m, n): x[permutation] = L U, of which L has ones on its diagonal.
+    """(lu, pivots, permutation) of matrices (..., m, n): x[permutation] = L U, with ones on the diagonal of L.
 
-    lu has L below the diagonal and U from it on; row k was swapped with row pivots[k], (..., min(m, n)) of int32.
-    Square matrices are differentiated.
+    lu holds L below the diagonal, and U on and above it; row k was swapped with row pivots[k], int32 of shape
+    (..., min(m, n)).  Only square matrices are differentiable.
 
     >>> both, pivots, permutation = lu(np.array([[1.0, 2.0], [4.0, 4.0]]))
     >>> both, pivots, permutation
@@ -186,7 +186,7 @@ def _lu(x):
 
 
 def _swaps(permutation, count):
-    """With which row each is swapped, to arrive at a permutation."""
+    """The pivots that give a permutation."""
     rows = permutation.reshape((-1, permutation.shape[-1]))
     swaps = np.zeros((rows.shape[0], count), np.int32)
     now = np.zeros(rows.shape, np.int64) + np.arange(rows.shape[1])
@@ -200,7 +200,7 @@ def _swaps(permutation, count):
 
 
 def lu_pivots_to_permutation(pivots: np.ndarray, permutation_size: int) -> np.ndarray:
-    """The permutation of so many rows, of dtype int32, that swapping row k with row pivots[..., k] makes.
+    """The permutation, of dtype int32, that results from swapping each row k with row pivots[..., k] in turn.
 
     >>> lu_pivots_to_permutation(np.array([1, 2]), 3)
     array([1, 2, 0], dtype=int32)
@@ -217,7 +217,7 @@ def lu_pivots_to_permutation(pivots: np.ndarray, permutation_size: int) -> np.nd
 
 def symmetric_product(a_matrix: np.ndarray, c_matrix: np.ndarray, *, alpha: float = 1.0, beta: float = 0.0,
                       symmetrize_output: bool = False) -> np.ndarray:
-    """alpha A A.T + beta C, for a symmetric C; with symmetrize_output the upper triangle is the lower one's.
+    """alpha A A.T + beta C, for a symmetric C; symmetrize_output copies the lower triangle to the upper one.
 
     >>> symmetric_product(np.array([[1.0, 2.0]]), np.array([[10.0]]), beta=0.5)
     array([[10.]])
@@ -227,9 +227,9 @@ def symmetric_product(a_matrix: np.ndarray, c_matrix: np.ndarray, *, alpha: floa
 
 
 def tridiagonal_solve(dl: np.ndarray, d: np.ndarray, du: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """x of a tridiagonal system: dl[k] x[k - 1] + d[k] x[k] + du[k] x[k + 1] = b[k], dl[0] and du[-1] counting as 0.
+    """The solution of dl[k] x[k - 1] + d[k] x[k] + du[k] x[k + 1] = b[k], with dl[0] and du[-1] taken as 0.
 
-    The diagonals are (..., n), b is (..., n, m).  Gaussian elimination in which a row may change places with the next:
+    The diagonals are (..., n), b is (..., n, m).  Gaussian elimination with partial pivoting:
     E. Anderson et al., LAPACK users' guide (1999), gtsv.
 
     >>> tridiagonal_solve(np.array([0.0, 1.0]), np.array([2.0, 3.0]), np.array([1.0, 0.0]), np.array([[3.0], [4.0]]))
@@ -274,9 +274,9 @@ def _tridiagonal(below, diagonal, above, b):
 
 def triangular_solve(a: np.ndarray, b: np.ndarray, *, left_side: bool = False, lower: bool = False,
                      transpose_a: bool = False, conjugate_a: bool = False, unit_diagonal: bool = False) -> np.ndarray:
-    """x with op(a) @ x = b if left_side, else with x @ op(a) = b; a is read as triangular, and op as the flags say.
+    """x with op(a) @ x = b if left_side, else with x @ op(a) = b; only one triangle of a is read.
 
-    b may have an axis less than a: then it is one column, or row.
+    op transposes and conjugates as the flags say.  b may have one axis less than a: it is then one column, or row.
 
     >>> triangular_solve(np.array([[2.0, 9.0], [1.0, 4.0]]), np.array([2.0, 5.0]), left_side=True, lower=True)
     array([1., 1.])

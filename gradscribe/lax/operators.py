@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The elementwise functions, reductions and products of jax.lax: NumPy's by those names, the rest written out."""
+"""The elementwise functions, reductions and products of jax.lax: NumPy's under these names, and others in NumPy."""
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -77,7 +77,7 @@ _UNSIGNED = {1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64}
 
 
 def div(x: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """x / y; the quotient of integers is cut towards zero.
+    """x / y; quotients of integers are truncated towards zero.
 
     >>> int(div(np.int64(-7), np.int64(2))), float(div(-7.0, 2.0))
     (-3, -3.5)
@@ -107,7 +107,7 @@ def rsqrt(x: np.ndarray) -> np.ndarray:
 
 
 def integer_pow(x: np.ndarray, y: int) -> np.ndarray:
-    """x to a whole power; negative ones for floats only.
+    """x to an integer power; negative powers for floats only.
 
     >>> integer_pow(3.0, 2), integer_pow(2.0, -1)
     (9.0, 0.5)
@@ -127,7 +127,7 @@ def complex(x: np.ndarray, y: np.ndarray) -> np.ndarray:
 
 
 def round(x: np.ndarray, rounding_method: int = 0) -> np.ndarray:
-    """To the nearest whole number; halves away from zero, or, by `rounding_method` 1, to the even one.
+    """x rounded to the nearest integer; halves away from zero, or to even with `rounding_method` 1.
 
     >>> float(round(2.5)), float(round(2.5, 1))
     (3.0, 2.0)
@@ -141,7 +141,7 @@ def round(x: np.ndarray, rounding_method: int = 0) -> np.ndarray:
 
 
 def clamp(min: np.ndarray, x: np.ndarray, max: np.ndarray) -> np.ndarray:
-    """x where it is between two bounds, else the nearer; at a bound the derivative is the bound's.
+    """x limited to two bounds; at a bound the derivative goes to the bound.
 
     >>> clamp(0.0, np.array([-1.0, 0.5, 3.0]), 1.0).tolist()
     [0.0, 0.5, 1.0]
@@ -150,7 +150,7 @@ def clamp(min: np.ndarray, x: np.ndarray, max: np.ndarray) -> np.ndarray:
 
 
 def select(pred: np.ndarray, on_true: np.ndarray, on_false: np.ndarray) -> np.ndarray:
-    """Entries of one array where `pred` is true, of another where not.
+    """Entries of on_true where `pred` is true, of on_false elsewhere.
 
     >>> select(np.array([True, False]), np.array([1, 2]), np.array([3, 4])).tolist()
     [1, 4]
@@ -159,7 +159,7 @@ def select(pred: np.ndarray, on_true: np.ndarray, on_false: np.ndarray) -> np.nd
 
 
 def select_n(which: np.ndarray, *cases: np.ndarray) -> np.ndarray:
-    """Entries of the array whose number `which` has; False is the first of two.
+    """For each entry of `which`, the entry of the case with that number; False is the first of two.
 
     >>> select_n(np.array([2, 0]), np.array([1, 2]), np.array([3, 4]), np.array([5, 6])).tolist()
     [5, 2]
@@ -173,7 +173,7 @@ def select_n(which: np.ndarray, *cases: np.ndarray) -> np.ndarray:
 
 
 def convert_element_type(operand: np.ndarray, new_dtype: Any) -> np.ndarray:
-    """In another dtype; floats are cut towards zero where it has whole numbers.
+    """The array in another dtype; floats are truncated towards zero for an integer dtype.
 
     >>> convert_element_type(np.array([1.7]), np.int32)
     array([1], dtype=int32)
@@ -182,7 +182,7 @@ def convert_element_type(operand: np.ndarray, new_dtype: Any) -> np.ndarray:
 
 
 def bitcast_convert_type(operand: np.ndarray, new_dtype: Any) -> np.ndarray:
-    """The same bits read as another dtype of the same size. Nothing to transform: grad, vmap and jit refuse it.
+    """The same bits as another dtype of the same size. grad, vmap and jit do not support it.
 
     >>> int(bitcast_convert_type(np.float32(1.0), np.uint32))
     1065353216
@@ -193,7 +193,7 @@ def bitcast_convert_type(operand: np.ndarray, new_dtype: Any) -> np.ndarray:
 
 
 def population_count(x: np.ndarray) -> np.ndarray:
-    """How many bits are set, in the dtype of x.
+    """The number of bits that are set, in the dtype of x.
 
     >>> population_count(np.array([7, 8])).tolist()
     [3, 1]
@@ -202,7 +202,7 @@ def population_count(x: np.ndarray) -> np.ndarray:
 
 
 def shift_right_logical(x: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """Bits moved right, with zeros from the left also where x is negative.
+    """Bits shifted right, with zeros from the left even where x is negative.
 
     >>> int(shift_right_logical(np.array([-1], np.int8), np.array([4], np.int8))[0])
     15
@@ -232,7 +232,7 @@ def reduce_prod(operand: np.ndarray, axes: Sequence[int]) -> np.ndarray:
 
 
 def reduce_max(operand: np.ndarray, axes: Sequence[int]) -> np.ndarray:
-    """The largest over axes, which must not be empty.
+    """The maximum over axes, which must not be empty.
 
     >>> reduce_max(np.array([2.0, 3.0]), (0,)).tolist()
     3.0
@@ -241,7 +241,7 @@ def reduce_max(operand: np.ndarray, axes: Sequence[int]) -> np.ndarray:
 
 
 def reduce_min(operand: np.ndarray, axes: Sequence[int]) -> np.ndarray:
-    """The smallest over axes, which must not be empty.
+    """The minimum over axes, which must not be empty.
 
     >>> reduce_min(np.array([2.0, 3.0]), (0,)).tolist()
     2.0
@@ -250,7 +250,7 @@ def reduce_min(operand: np.ndarray, axes: Sequence[int]) -> np.ndarray:
 
 
 def reduce_and(operand: np.ndarray, axes: Sequence[int]) -> np.ndarray:
-    """Bits that are set everywhere along axes; whether all are true.
+    """The bitwise and over axes; for bool, whether all are true.
 
     >>> reduce_and(np.array([True, False]), (0,)).tolist(), reduce_and(np.array([6, 3]), (0,)).tolist()
     (False, 2)
@@ -261,7 +261,7 @@ def reduce_and(operand: np.ndarray, axes: Sequence[int]) -> np.ndarray:
 
 
 def reduce_or(operand: np.ndarray, axes: Sequence[int]) -> np.ndarray:
-    """Bits that are set anywhere along axes; whether any is true.
+    """The bitwise or over axes; for bool, whether any is true.
 
     >>> reduce_or(np.array([True, False]), (0,)).tolist(), reduce_or(np.array([6, 3]), (0,)).tolist()
     (True, 7)
@@ -272,7 +272,7 @@ def reduce_or(operand: np.ndarray, axes: Sequence[int]) -> np.ndarray:
 
 
 def reduce_xor(operand: np.ndarray, axes: Sequence[int]) -> np.ndarray:
-    """Bits that are set an odd number of times along axes.
+    """The bitwise exclusive or over axes.
 
     >>> reduce_xor(np.array([6, 3]), (0,)).tolist()
     5
@@ -281,7 +281,7 @@ def reduce_xor(operand: np.ndarray, axes: Sequence[int]) -> np.ndarray:
 
 
 def reduce(operand: np.ndarray, init_value: Any, computation: Callable, dimensions: Sequence[int]) -> np.ndarray:
-    """Axes reduced by an associative function of two arrays, from `init_value` on.
+    """Axes reduced by an associative function of two arrays, starting from `init_value`.
 
     >>> reduce(np.array([[1.0, 2.0], [3.0, 4.0]]), 1.0, np.multiply, (0,)).tolist()
     [3.0, 8.0]
@@ -297,7 +297,7 @@ def reduce(operand: np.ndarray, init_value: Any, computation: Callable, dimensio
 
 
 def dot(lhs: np.ndarray, rhs: np.ndarray, precision: Any = None, preferred_element_type: Any = None) -> np.ndarray:
-    """The product of vectors and matrices; `precision` chooses among units of an accelerator and means nothing here.
+    """The product of vectors and matrices; `precision` has no effect.
 
     >>> dot(np.ones((2, 3)), np.ones(3)).tolist()
     [3.0, 3.0]
@@ -311,7 +311,7 @@ def dot(lhs: np.ndarray, rhs: np.ndarray, precision: Any = None, preferred_eleme
 
 
 def batch_matmul(lhs: np.ndarray, rhs: np.ndarray, precision: Any = None) -> np.ndarray:
-    """Products of stacked matrices, with the same axes in front.
+    """Products of stacked matrices with the same batch axes.
 
     >>> batch_matmul(np.ones((2, 3, 4)), np.ones((2, 4, 5))).shape
     (2, 3, 5)
@@ -323,7 +323,7 @@ def batch_matmul(lhs: np.ndarray, rhs: np.ndarray, precision: Any = None) -> np.
 
 def dot_general(lhs: np.ndarray, rhs: np.ndarray, dimension_numbers: Any, precision: Any = None,
                 preferred_element_type: Any = None) -> np.ndarray:
-    """Products summed over contracted axes, with batch axes first, then the axes of lhs that are left, then of rhs.
+    """A tensor contraction; the result has the batch axes, then the remaining axes of lhs, then those of rhs.
 
     `dimension_numbers` is ((contracted of lhs, contracted of rhs), (batch axes of lhs, batch axes of rhs)).
 

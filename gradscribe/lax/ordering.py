@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Sorts, the largest and the smallest, and results so far along an axis, as jax.lax has them."""
+"""The sorts, extremes and cumulative reductions of jax.lax."""
 from typing import Any
 
 import numpy as np
 
 
 def sort(operand: Any, dimension: int = -1, is_stable: bool = True, num_keys: int = 1) -> Any:
-    """Sorted along an axis; several arrays together, in the order of the first `num_keys` of them.
+    """An array sorted along an axis, or several arrays, in the order of the first `num_keys` of them.
 
-    NaN comes last. The order is always stable, which `is_stable` may ask for.
+    NaN comes last. The sort is always stable, whatever `is_stable` says.
 
     >>> sort(np.array([3, 1, 2])).tolist()
     [1, 2, 3]
@@ -37,9 +37,9 @@ def sort_key_val(keys: np.ndarray, values: np.ndarray, dimension: int = -1,
 
 
 def top_k(operand: np.ndarray, k: int, *, axis: int = -1) -> tuple[np.ndarray, np.ndarray]:
-    """The k largest along an axis, largest first, and where they are; of equals the first comes first, NaN before all.
+    """The k largest entries along an axis, in descending order, and their indices; the first of equal ones comes first.
 
-    A ValueError where k is more than there are.
+    NaN counts as the largest. Raises ValueError if k is more than the length of the axis.
 
     >>> [a.tolist() for a in top_k(np.array([1.0, 5.0, 5.0, 2.0]), 2)]
     [[5.0, 5.0], [1, 2]]
@@ -54,7 +54,7 @@ def top_k(operand: np.ndarray, k: int, *, axis: int = -1) -> tuple[np.ndarray, n
 def approx_max_k(operand: np.ndarray, k: int, reduction_dimension: int = -1, recall_target: float = 0.95,
                  reduction_input_size_override: int = -1,
                  aggregate_to_topk: bool = True) -> tuple[np.ndarray, np.ndarray]:
-    """The k largest and where they are: exactly, so that the recall is 1, whatever `recall_target` allows.
+    """The k largest entries and their indices; exact, so that the recall is 1 whatever `recall_target` says.
 
     >>> approx_max_k(np.array([1.0, 5.0, 2.0]), 1)[0].tolist()
     [5.0]
@@ -67,7 +67,7 @@ def approx_max_k(operand: np.ndarray, k: int, reduction_dimension: int = -1, rec
 def approx_min_k(operand: np.ndarray, k: int, reduction_dimension: int = -1, recall_target: float = 0.95,
                  reduction_input_size_override: int = -1,
                  aggregate_to_topk: bool = True) -> tuple[np.ndarray, np.ndarray]:
-    """The k smallest and where they are: exactly, as approx_max_k.
+    """The k smallest entries and their indices; exact, as approx_max_k.
 
     >>> approx_min_k(np.array([1.0, 5.0, 2.0]), 2)[1].tolist()
     [0, 2]
@@ -85,7 +85,7 @@ def _first(x: np.ndarray, k: int, axis: int) -> np.ndarray:
 
 
 def argmax(operand: np.ndarray, axis: int, index_dtype: Any) -> np.ndarray:
-    """Where the largest is along an axis, in a dtype; of equals the first, NaN before all.
+    """The index of the maximum along an axis, in a dtype; the first of equal ones, and of NaN before all.
 
     >>> argmax(np.array([1.0, 5.0]), 0, np.int32)
     np.int32(1)
@@ -94,7 +94,7 @@ def argmax(operand: np.ndarray, axis: int, index_dtype: Any) -> np.ndarray:
 
 
 def argmin(operand: np.ndarray, axis: int, index_dtype: Any) -> np.ndarray:
-    """Where the smallest is along an axis, in a dtype; of equals the first, NaN before all.
+    """The index of the minimum along an axis, in a dtype; the first of equal ones, and of NaN before all.
 
     >>> argmin(np.array([1.0, 5.0]), 0, np.int32)
     np.int32(0)
@@ -103,7 +103,7 @@ def argmin(operand: np.ndarray, axis: int, index_dtype: Any) -> np.ndarray:
 
 
 def cumsum(operand: np.ndarray, axis: int = 0, reverse: bool = False) -> np.ndarray:
-    """Sums so far along an axis, or from each entry to the end, in the operand's dtype.
+    """Cumulative sums along an axis, with reverse from the end, in the operand's dtype.
 
     >>> cumsum(np.array([1, 2, 3]), reverse=True).tolist()
     [6, 5, 3]
@@ -114,7 +114,7 @@ def cumsum(operand: np.ndarray, axis: int = 0, reverse: bool = False) -> np.ndar
 
 
 def cumprod(operand: np.ndarray, axis: int = 0, reverse: bool = False) -> np.ndarray:
-    """Products so far along an axis, or from each entry to the end, in the operand's dtype.
+    """Cumulative products along an axis, with reverse from the end, in the operand's dtype.
 
     >>> cumprod(np.array([1, 2, 3])).tolist()
     [1, 2, 6]
@@ -125,7 +125,7 @@ def cumprod(operand: np.ndarray, axis: int = 0, reverse: bool = False) -> np.nda
 
 
 def cummax(operand: np.ndarray, axis: int = 0, reverse: bool = False) -> np.ndarray:
-    """The largest so far along an axis, or from each entry to the end.
+    """Cumulative maxima along an axis, with reverse from the end.
 
     >>> cummax(np.array([1, 3, 2])).tolist()
     [1, 3, 3]
@@ -136,7 +136,7 @@ def cummax(operand: np.ndarray, axis: int = 0, reverse: bool = False) -> np.ndar
 
 
 def cummin(operand: np.ndarray, axis: int = 0, reverse: bool = False) -> np.ndarray:
-    """The smallest so far along an axis, or from each entry to the end.
+    """Cumulative minima along an axis, with reverse from the end.
 
     >>> cummin(np.array([2, 3, 1])).tolist()
     [2, 2, 1]
@@ -147,7 +147,7 @@ def cummin(operand: np.ndarray, axis: int = 0, reverse: bool = False) -> np.ndar
 
 
 def cumlogsumexp(operand: np.ndarray, axis: int = 0, reverse: bool = False) -> np.ndarray:
-    """log(sum(exp(...))) so far along an axis, or from each entry to the end; each step is one np.logaddexp.
+    """Cumulative log(sum(exp(...))) along an axis, with reverse from the end; each step is one np.logaddexp.
 
     >>> np.round(np.exp(cumlogsumexp(np.log([1.0, 2.0, 3.0]))), 12).tolist()
     [1.0, 3.0, 6.0]

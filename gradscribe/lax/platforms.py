@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One of several functions, by what the program is compiled for."""
+"""gs.lax.platform_dependent: a function chosen by the target of compilation."""
 from collections.abc import Callable
 from typing import Any
 
@@ -14,12 +14,12 @@ PLATFORMS = ("cpu", "cuda")
 
 @public
 def platform_dependent(*args: Any, default: Callable | None = None, **per_platform: Callable) -> Any:
-    """What the function for this platform gives for args: `cpu=` or `cuda=`, else `default=`.
+    """The result of the function for this platform, `cpu=` or `cuda=`, else of `default=`.
 
-    A call that is not compiled, or is by `gs.jit(f)`, runs on the processor; `gs.jit(f, target="cuda")` takes the other
-    one.  All of them are to give the same: which one it was is not known by kind or shape.
+    The platform is "cuda" under gs.jit(f, target="cuda"), and otherwise "cpu".  All functions must return the same
+    dtypes and shapes.
 
-    Raises KindError where there is none for a platform, or a platform that there is not.
+    Raises KindError if there is no function for the platform, and for an unknown platform.
 
     >>> import numpy as np
     >>> platform_dependent(np.ones(2), cuda=lambda x: x * 2, default=lambda x: x + 1)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Gather and scatter of whole blocks at lists of places, with XLA's dimension numbers.
+"""Gather and scatter of whole blocks at given positions, with XLA's dimension numbers.
 
 Both are one indexed read or write: each axis of the operand gets an array of indices, of the shape (places, *block),
 which is where the blocks start along that axis plus 0, 1, 2 ... along the block's own.
@@ -14,7 +14,7 @@ from gradscribe.bounds import filling_of, mode_of
 
 
 class GatherDimensionNumbers(NamedTuple):
-    """Which axes of the result are the block's, which of the operand's vanish, which axis each start is for."""
+    """offset_dims: block axes of the result; collapsed_slice_dims: operand axes that it lacks; start_index_map."""
 
     offset_dims: tuple[int, ...]
     collapsed_slice_dims: tuple[int, ...]
@@ -24,7 +24,7 @@ class GatherDimensionNumbers(NamedTuple):
 
 
 class ScatterDimensionNumbers(NamedTuple):
-    """Which axes of the updates are the block's, which of the operand's they lack, which axis each start is for."""
+    """update_window_dims: block axes of the updates; inserted_window_dims: operand axes that they lack; and starts."""
 
     update_window_dims: tuple[int, ...]
     inserted_window_dims: tuple[int, ...]
@@ -36,11 +36,11 @@ class ScatterDimensionNumbers(NamedTuple):
 def gather(operand: np.ndarray, start_indices: np.ndarray, dimension_numbers: GatherDimensionNumbers,
            slice_sizes: tuple[int, ...], *, unique_indices: bool = False, indices_are_sorted: bool = False,
            mode: str | None = None, fill_value: Any = None) -> np.ndarray:
-    """Blocks of the operand that start where the last axis of `start_indices` says.
+    """Blocks of the operand that start at the indices in the last axis of `start_indices`.
 
-    A block that does not fit is moved inside by mode 'clip', and by 'promise_in_bounds', the default; by 'fill' it is
-    `fill_value`, which is NaN, the lowest signed or the highest unsigned number if not given. What is promised by
-    `unique_indices` and `indices_are_sorted` is not needed here.
+    A block that is out of bounds is moved inside with mode 'clip' and with 'promise_in_bounds', the default; with
+    'fill' it is `fill_value`, by default NaN, the lowest signed or the highest unsigned number. `unique_indices` and
+    `indices_are_sorted` have no effect.
 
     >>> numbers = GatherDimensionNumbers((1,), (0,), (0,))
     >>> gather(np.arange(6.0).reshape(3, 2), np.array([[2], [0], [3]]), numbers, (1, 2), mode="fill").tolist()
@@ -66,10 +66,10 @@ def gather(operand: np.ndarray, start_indices: np.ndarray, dimension_numbers: Ga
 def scatter(operand: np.ndarray, scatter_indices: np.ndarray, updates: np.ndarray,
             dimension_numbers: ScatterDimensionNumbers, *, indices_are_sorted: bool = False,
             unique_indices: bool = False, mode: str | None = None) -> np.ndarray:
-    """A copy of the operand with blocks written where the last axis of `scatter_indices` says; the last one stays.
+    """A copy of the operand with blocks written at the indices in the last axis of `scatter_indices`; the last wins.
 
-    A block that does not fit is moved inside by mode 'clip', left out by 'fill' (or 'drop'), which is the default;
-    'promise_in_bounds' says that there is none.
+    A block that is out of bounds is moved inside with mode 'clip', and left out with 'fill' (or 'drop'), the default;
+    'promise_in_bounds' promises that there is none.
 
     >>> numbers = ScatterDimensionNumbers((), (0,), (0,))
     >>> scatter(np.zeros(4), np.array([[1], [9]]), np.array([5.0, 6.0]), numbers).tolist()
@@ -84,7 +84,7 @@ def scatter(operand: np.ndarray, scatter_indices: np.ndarray, updates: np.ndarra
 def scatter_add(operand: np.ndarray, scatter_indices: np.ndarray, updates: np.ndarray,
                 dimension_numbers: ScatterDimensionNumbers, *, indices_are_sorted: bool = False,
                 unique_indices: bool = False, mode: str | None = None) -> np.ndarray:
-    """A copy of the operand with blocks added, as in scatter; all count where they meet.
+    """A copy of the operand with blocks added, as in scatter; all of them count where they overlap.
 
     >>> numbers = ScatterDimensionNumbers((), (0,), (0,))
     >>> scatter_add(np.zeros(3), np.array([[1], [1]]), np.array([5.0, 6.0]), numbers).tolist()
@@ -114,7 +114,7 @@ def scatter_sub(operand: np.ndarray, scatter_indices: np.ndarray, updates: np.nd
 def scatter_mul(operand: np.ndarray, scatter_indices: np.ndarray, updates: np.ndarray,
                 dimension_numbers: ScatterDimensionNumbers, *, indices_are_sorted: bool = False,
                 unique_indices: bool = False, mode: str | None = None) -> np.ndarray:
-    """A copy of the operand with blocks multiplied in, as in scatter_add.
+    """A copy of the operand multiplied by blocks, as in scatter_add.
 
     >>> numbers = ScatterDimensionNumbers((), (0,), (0,))
     >>> scatter_mul(np.ones(3), np.array([[1], [1]]), np.array([5.0, 6.0]), numbers).tolist()
@@ -127,7 +127,7 @@ def scatter_mul(operand: np.ndarray, scatter_indices: np.ndarray, updates: np.nd
 def scatter_min(operand: np.ndarray, scatter_indices: np.ndarray, updates: np.ndarray,
                 dimension_numbers: ScatterDimensionNumbers, *, indices_are_sorted: bool = False,
                 unique_indices: bool = False, mode: str | None = None) -> np.ndarray:
-    """A copy of the operand with the smaller of it and of the blocks, as in scatter_add.
+    """A copy of the operand with the minimum of itself and the blocks, as in scatter_add.
 
     >>> numbers = ScatterDimensionNumbers((), (0,), (0,))
     >>> scatter_min(np.zeros(3), np.array([[1], [2]]), np.array([-5.0, 6.0]), numbers).tolist()
@@ -140,7 +140,7 @@ def scatter_min(operand: np.ndarray, scatter_indices: np.ndarray, updates: np.nd
 def scatter_max(operand: np.ndarray, scatter_indices: np.ndarray, updates: np.ndarray,
                 dimension_numbers: ScatterDimensionNumbers, *, indices_are_sorted: bool = False,
                 unique_indices: bool = False, mode: str | None = None) -> np.ndarray:
-    """A copy of the operand with the larger of it and of the blocks, as in scatter_add.
+    """A copy of the operand with the maximum of itself and the blocks, as in scatter_add.
 
     >>> numbers = ScatterDimensionNumbers((), (0,), (0,))
     >>> scatter_max(np.zeros(3), np.array([[1], [2]]), np.array([-5.0, 6.0]), numbers).tolist()
@@ -152,7 +152,7 @@ def scatter_max(operand: np.ndarray, scatter_indices: np.ndarray, updates: np.nd
 
 def _one_by_one(operand: np.ndarray, place: Sequence[np.ndarray], blocks: np.ndarray,
                 computation: Callable) -> np.ndarray:
-    """A copy of the operand into which one block after the other is worked, so that blocks may meet."""
+    """A copy of the operand to which blocks are applied one after another, since they may overlap."""
     out = operand.copy()
     rows = blocks.shape[0]
     place = [np.broadcast_to(index, (rows, *index.shape[1:])) for index in place]
@@ -164,7 +164,7 @@ def _one_by_one(operand: np.ndarray, place: Sequence[np.ndarray], blocks: np.nda
 
 def _written(operand: np.ndarray, scatter_indices: np.ndarray, updates: np.ndarray, d: ScatterDimensionNumbers,
              mode: str | None) -> tuple[tuple[np.ndarray, ...], np.ndarray]:
-    """Where a scatter writes, as an index of the operand, and what."""
+    """The index of the operand that a scatter writes, and the values."""
     missing = (*d.inserted_window_dims, *d.operand_batching_dims)
     window = [updates.shape[axis] for axis in d.update_window_dims]
     sizes = [1] * operand.ndim
@@ -185,7 +185,7 @@ def _written(operand: np.ndarray, scatter_indices: np.ndarray, updates: np.ndarr
 
 
 def _starts(operand, indices, index_map, operand_batch, indices_batch):
-    """Where the blocks start along each axis of the operand, one number a place; None is the axis's beginning."""
+    """The starts of the blocks along each axis of the operand; None is the beginning of the axis for all."""
     places = indices.shape[:-1]
     starts = [None] * operand.ndim
     for number, axis in enumerate(index_map):
@@ -197,7 +197,7 @@ def _starts(operand, indices, index_map, operand_batch, indices_batch):
 
 
 def _indices(starts: Sequence[Any], sizes: Sequence[int]) -> list[np.ndarray]:
-    """For each axis the indices of all entries of all blocks, in a shape that broadcasts to (places, *sizes)."""
+    """For each axis the indices of all entries of all blocks, in a shape that broadcasts to (positions, *sizes)."""
     rank = len(sizes)
     indices = []
     for axis in range(rank):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reductions of entries that share a number, as jax.ops has them: row i goes to the segment segment_ids[i]."""
+"""The segment reductions of jax.ops: row i belongs to segment segment_ids[i]."""
 from typing import Any
 
 import numpy as np
@@ -10,11 +10,11 @@ from gradscribe.bounds import highest_of, lowest_of
 def segment_sum(data: np.ndarray, segment_ids: np.ndarray, num_segments: int | None = None,
                 indices_are_sorted: bool = False, unique_indices: bool = False, bucket_size: int | None = None,
                 mode: str | None = None) -> np.ndarray:
-    """Sums of the rows of each segment; rows whose number is outside are left out, empty segments are zero.
+    """Sums of the rows of each segment; rows with ids out of bounds are left out, empty segments are zero.
 
-    `num_segments` is by default one more than the largest number.  mode "clip" puts rows whose number is outside into
-    the first or the last segment.  indices_are_sorted, unique_indices and bucket_size are taken, as JAX has them, and
-    say nothing here: rows are added in their order.
+    `num_segments` is by default one more than the largest id.  mode "clip" puts rows with ids out of bounds into the
+    first or the last segment.  indices_are_sorted, unique_indices and bucket_size have no effect: rows are added in
+    order.
 
     >>> segment_sum(np.array([1.0, 2.0, 3.0]), np.array([0, 2, 0])).tolist()
     [4.0, 0.0, 2.0]
@@ -49,7 +49,7 @@ def segment_prod(data: np.ndarray, segment_ids: np.ndarray, num_segments: int | 
 def segment_max(data: np.ndarray, segment_ids: np.ndarray, num_segments: int | None = None,
                 indices_are_sorted: bool = False, unique_indices: bool = False, bucket_size: int | None = None,
                 mode: str | None = None) -> np.ndarray:
-    """The largest of the rows of each segment; empty segments are the lowest number of the dtype.
+    """The maximum of the rows of each segment; the lowest number of the dtype for empty segments.
 
     Options are those of segment_sum.
 
@@ -69,7 +69,7 @@ def segment_max(data: np.ndarray, segment_ids: np.ndarray, num_segments: int | N
 def segment_min(data: np.ndarray, segment_ids: np.ndarray, num_segments: int | None = None,
                 indices_are_sorted: bool = False, unique_indices: bool = False, bucket_size: int | None = None,
                 mode: str | None = None) -> np.ndarray:
-    """The smallest of the rows of each segment; empty segments are the highest number of the dtype.
+    """The minimum of the rows of each segment; the highest number of the dtype for empty segments.
 
     Options are those of segment_sum.
 
@@ -87,7 +87,7 @@ def segment_min(data: np.ndarray, segment_ids: np.ndarray, num_segments: int | N
 
 
 def _count(segment_ids: np.ndarray, num_segments: int | None) -> Any:
-    """How many segments there are."""
+    """The number of segments."""
     if num_segments is None:
         return np.max(segment_ids) + 1
     return num_segments

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Slices of a fixed size at a computed place, which is moved until they fit; what only moves or makes entries."""
+"""The slices and updates of jax.lax at computed positions, clamped to fit, and its functions that rearrange entries."""
 import builtins
 from collections.abc import Sequence
 from typing import Any
@@ -10,7 +10,7 @@ import numpy as np
 def dynamic_slice(operand: np.ndarray, start_indices: Sequence[Any], slice_sizes: Sequence[int]) -> np.ndarray:
     """The block of the given sizes that starts at `start_indices`; negative ones count from the end.
 
-    Where the block would leave the array it is moved back inside. A ValueError where it does not fit at all.
+    A block that is out of bounds is moved inside. Raises ValueError if it is larger than the array.
 
     >>> dynamic_slice(np.arange(6), (4,), (3,)).tolist()
     [3, 4, 5]
@@ -23,7 +23,7 @@ def dynamic_slice(operand: np.ndarray, start_indices: Sequence[Any], slice_sizes
 
 
 def dynamic_slice_in_dim(operand: np.ndarray, start_index: Any, slice_size: int, axis: int = 0) -> np.ndarray:
-    """`slice_size` entries along one axis, from `start_index` on, moved back inside where they would leave.
+    """`slice_size` entries along one axis from `start_index` on, moved inside if out of bounds.
 
     >>> dynamic_slice_in_dim(np.arange(6), -1, 2).tolist()
     [4, 5]
@@ -35,7 +35,7 @@ def dynamic_slice_in_dim(operand: np.ndarray, start_index: Any, slice_size: int,
 
 
 def dynamic_index_in_dim(operand: np.ndarray, index: Any, axis: int = 0, keepdims: bool = True) -> np.ndarray:
-    """One entry along an axis; an index outside is the nearest inside. The axis stays, of length one, by `keepdims`.
+    """One entry along an axis; an index out of bounds is clamped. With `keepdims` the axis stays, with length one.
 
     >>> dynamic_index_in_dim(np.arange(6), 9, keepdims=False).tolist()
     5
@@ -50,7 +50,7 @@ def dynamic_index_in_dim(operand: np.ndarray, index: Any, axis: int = 0, keepdim
 
 
 def dynamic_update_slice(operand: np.ndarray, update: np.ndarray, start_indices: Sequence[Any]) -> np.ndarray:
-    """A copy of `operand` with `update` written where `start_indices` say, moved back inside where it would leave.
+    """A copy of `operand` with `update` written at `start_indices`, moved inside if out of bounds.
 
     >>> dynamic_update_slice(np.zeros(5), np.ones(2), (9,)).tolist()
     [0.0, 0.0, 0.0, 1.0, 1.0]
@@ -89,7 +89,7 @@ def dynamic_update_index_in_dim(operand: np.ndarray, update: np.ndarray, index: 
 
 
 def _fitting(start: Any, length: int, size: int) -> Any:
-    """Where a block of that size starts: from the end if negative, then moved inside."""
+    """The start of a block of a size: negative ones count from the end, then it is clamped to fit."""
     if start < 0:
         start = start + length
     return max(min(start, length - size), 0)
@@ -97,7 +97,7 @@ def _fitting(start: Any, length: int, size: int) -> Any:
 
 def slice_(operand: np.ndarray, start_indices: Sequence[int], limit_indices: Sequence[int],
            strides: Sequence[int] | None = None) -> np.ndarray:
-    """The block between two corners, by steps: gs.lax.slice. The corners must be inside; a ValueError else.
+    """The block between two corners, with strides: gs.lax.slice. Raises ValueError for corners out of bounds.
 
     >>> slice_(np.arange(6), (1,), (5,), (2,)).tolist()
     [1, 3]
@@ -113,7 +113,7 @@ def slice_(operand: np.ndarray, start_indices: Sequence[int], limit_indices: Seq
 
 def slice_in_dim(operand: np.ndarray, start_index: int | None, limit_index: int | None, stride: int = 1,
                  axis: int = 0) -> np.ndarray:
-    """Part of one axis, as Python's slices have it.
+    """A slice of one axis, with the semantics of Python's slices.
 
     >>> slice_in_dim(np.arange(6), 1, -1, 2).tolist()
     [1, 3]
@@ -124,7 +124,7 @@ def slice_in_dim(operand: np.ndarray, start_index: int | None, limit_index: int 
 
 
 def index_in_dim(operand: np.ndarray, index: int, axis: int = 0, keepdims: bool = True) -> np.ndarray:
-    """One entry along an axis; an IndexError outside of it. The axis stays, of length one, by `keepdims`.
+    """One entry along an axis; IndexError out of bounds. With `keepdims` the axis stays, with length one.
 
     >>> index_in_dim(np.arange(6), -1).tolist()
     [5]
@@ -137,7 +137,7 @@ def index_in_dim(operand: np.ndarray, index: int, axis: int = 0, keepdims: bool 
 
 
 def index_take(src: np.ndarray, idxs: Sequence[np.ndarray], axes: Sequence[int]) -> np.ndarray:
-    """Entries at vectors of indices along some axes; the vectors' axis comes first, the other axes after it.
+    """Entries at vectors of indices along some axes; the vectors' axis comes first, then the other axes.
 
     >>> index_take(np.arange(6).reshape(2, 3), (np.array([0, 1]), np.array([2, 0])), (0, 1)).tolist()
     [2, 3]
@@ -147,7 +147,7 @@ def index_take(src: np.ndarray, idxs: Sequence[np.ndarray], axes: Sequence[int])
 
 
 def rev(operand: np.ndarray, dimensions: Sequence[int]) -> np.ndarray:
-    """Turned round along some axes.
+    """The array reversed along some axes.
 
     >>> rev(np.arange(3), (0,)).tolist()
     [2, 1, 0]
@@ -156,7 +156,7 @@ def rev(operand: np.ndarray, dimensions: Sequence[int]) -> np.ndarray:
 
 
 def pad(operand: np.ndarray, padding_value: Any, padding_config: Sequence[tuple[int, int, int]]) -> np.ndarray:
-    """Values put before, after and between: (low, high, interior) for each axis; negative ones cut off.
+    """Padding before, after and between entries: (low, high, interior) for each axis; negative padding crops.
 
     >>> pad(np.array([1, 2, 3]), 0, [(1, -1, 1)]).tolist()
     [0, 1, 0, 2, 0]
@@ -180,7 +180,7 @@ def pad(operand: np.ndarray, padding_value: Any, padding_config: Sequence[tuple[
 
 
 def broadcast(operand: np.ndarray, sizes: Sequence[int]) -> np.ndarray:
-    """Repeated along new axes in front.
+    """The array broadcast along new leading axes.
 
     >>> broadcast(np.arange(2), (3,)).shape
     (3, 2)
@@ -189,7 +189,7 @@ def broadcast(operand: np.ndarray, sizes: Sequence[int]) -> np.ndarray:
 
 
 def broadcast_in_dim(operand: np.ndarray, shape: Sequence[int], broadcast_dimensions: Sequence[int]) -> np.ndarray:
-    """Repeated to a shape; `broadcast_dimensions` says which of its axes the operand's are.
+    """The array broadcast to a shape; `broadcast_dimensions` are the result's axes for those of the operand.
 
     >>> broadcast_in_dim(np.arange(2), (2, 3), (0,)).tolist()
     [[0, 0, 0], [1, 1, 1]]
@@ -203,7 +203,7 @@ def broadcast_in_dim(operand: np.ndarray, shape: Sequence[int], broadcast_dimens
 
 
 def collapse(operand: np.ndarray, start_dimension: int, stop_dimension: int | None = None) -> np.ndarray:
-    """Neighbouring axes made one.
+    """Adjacent axes merged into one.
 
     >>> collapse(np.zeros((2, 3, 4)), 1).shape
     (2, 12)
@@ -218,7 +218,7 @@ def collapse(operand: np.ndarray, start_dimension: int, stop_dimension: int | No
 
 
 def expand_dims(array: np.ndarray, dimensions: Sequence[int]) -> np.ndarray:
-    """With new axes of length one, where they shall be in the result.
+    """The array with new axes of length one, at these positions of the result.
 
     >>> expand_dims(np.zeros(3), (0, 2)).shape
     (1, 3, 1)
@@ -227,7 +227,7 @@ def expand_dims(array: np.ndarray, dimensions: Sequence[int]) -> np.ndarray:
 
 
 def squeeze(array: np.ndarray, dimensions: Sequence[int]) -> np.ndarray:
-    """Without some axes of length one.
+    """The array without some axes of length one.
 
     >>> squeeze(np.zeros((1, 3, 1)), (0,)).shape
     (3, 1)
@@ -236,7 +236,7 @@ def squeeze(array: np.ndarray, dimensions: Sequence[int]) -> np.ndarray:
 
 
 def concatenate(operands: Sequence[np.ndarray], dimension: int) -> np.ndarray:
-    """Joined along an axis.
+    """Arrays joined along an axis.
 
     >>> concatenate([np.zeros(2), np.ones(1)], 0).tolist()
     [0.0, 0.0, 1.0]
@@ -245,7 +245,7 @@ def concatenate(operands: Sequence[np.ndarray], dimension: int) -> np.ndarray:
 
 
 def split(operand: np.ndarray, sizes: Sequence[int], axis: int = 0) -> list[np.ndarray]:
-    """Cut along an axis into parts of the given sizes, which must be its length in sum.
+    """The array split along an axis into parts of the given sizes, which must sum to its length.
 
     >>> [part.tolist() for part in split(np.arange(3), (1, 2))]
     [[0], [1, 2]]
@@ -260,7 +260,7 @@ def split(operand: np.ndarray, sizes: Sequence[int], axis: int = 0) -> list[np.n
 
 
 def transpose(operand: np.ndarray, permutation: Sequence[int]) -> np.ndarray:
-    """With its axes in another order.
+    """The array with its axes in another order.
 
     >>> transpose(np.zeros((2, 3)), (1, 0)).shape
     (3, 2)
@@ -269,7 +269,7 @@ def transpose(operand: np.ndarray, permutation: Sequence[int]) -> np.ndarray:
 
 
 def reshape(operand: np.ndarray, new_sizes: Sequence[int], dimensions: Sequence[int] | None = None) -> np.ndarray:
-    """With another shape; `dimensions` is an order of the axes to be taken before.
+    """The array with another shape; `dimensions` permutes its axes first.
 
     >>> reshape(np.arange(4).reshape(2, 2), (4,), (1, 0)).tolist()
     [0, 2, 1, 3]
@@ -289,7 +289,7 @@ def iota(dtype: Any, size: int) -> np.ndarray:
 
 
 def broadcasted_iota(dtype: Any, shape: Sequence[int], dimension: int) -> np.ndarray:
-    """The index along one axis, at every place of a shape.
+    """An array of a shape with the index along one axis as entries.
 
     >>> broadcasted_iota(int, (2, 3), 1).tolist()
     [[0, 1, 2], [0, 1, 2]]
@@ -298,7 +298,7 @@ def broadcasted_iota(dtype: Any, shape: Sequence[int], dimension: int) -> np.nda
 
 
 def full(shape: Sequence[int], fill_value: Any, dtype: Any = None) -> np.ndarray:
-    """An array of one value, in its dtype or another.
+    """An array filled with one value, in its dtype or another.
 
     >>> full((2,), 1.5).tolist()
     [1.5, 1.5]
@@ -307,7 +307,7 @@ def full(shape: Sequence[int], fill_value: Any, dtype: Any = None) -> np.ndarray
 
 
 def full_like(x: np.ndarray, fill_value: Any, dtype: Any = None, shape: Sequence[int] | None = None) -> np.ndarray:
-    """An array of one value, in the dtype and shape of another unless others are given.
+    """An array filled with one value, by default in the dtype and shape of x.
 
     >>> full_like(np.zeros(2, np.float32), 3)
     array([3., 3.], dtype=float32)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Windows that slide over arrays: their lengths and padding, reductions over them, pooling."""
+"""Sliding windows over arrays: their lengths and padding, reductions over them, pooling."""
 import math
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -13,7 +13,7 @@ Pads = str | Sequence[tuple[int, int]]
 
 
 def axis_numbers(values: Sequence[int] | None, count: int, name: str) -> tuple[int, ...]:
-    """One number for each axis; None is ones. A ValueError where there are more or fewer, or one is not positive.
+    """One positive number for each axis; None is ones. Raises ValueError for another count or a number that is not.
 
     >>> axis_numbers((2, 1), 2, "strides"), axis_numbers(None, 3, "strides")
     ((2, 1), (1, 1, 1))
@@ -28,7 +28,7 @@ def axis_numbers(values: Sequence[int] | None, count: int, name: str) -> tuple[i
 
 
 def dilated_length(length: int, dilation: int) -> int:
-    """The length of an axis between whose entries dilation - 1 others were put.
+    """The length of an axis with dilation - 1 entries inserted between its own.
 
     >>> dilated_length(3, 2)
     5
@@ -39,7 +39,7 @@ def dilated_length(length: int, dilation: int) -> int:
 
 
 def count_of(length: int, size: int, stride: int) -> int:
-    """How many windows of a size fit into an axis; none of one that is longer.
+    """The number of windows of a size that fit into an axis.
 
     >>> count_of(7, 3, 2)
     3
@@ -50,7 +50,7 @@ def count_of(length: int, size: int, stride: int) -> int:
 
 
 def window(i: int, dilation: int, count: int, stride: int) -> slice:
-    """Where the i-th entries of all windows are on an axis.
+    """The slice of an axis with the i-th entries of all windows.
 
     >>> window(1, 1, 3, 2)
     slice(1, 7, 2)
@@ -65,9 +65,9 @@ def window(i: int, dilation: int, count: int, stride: int) -> slice:
 
 def padtype_to_pads(in_shape: Sequence[int], window_shape: Sequence[int], window_strides: Sequence[int],
                     padding: str) -> list[tuple[int, int]]:
-    """What is put before and after each axis, from the name of a padding; a ValueError for names that are none.
+    """The padding (before, after) of each axis, from its name; ValueError for an unknown name.
 
-    'SAME' makes ceil(length / stride) windows, with the odd one after, 'SAME_LOWER' before.
+    'SAME' makes ceil(length / stride) windows, with odd padding after, 'SAME_LOWER' before.
 
     >>> padtype_to_pads((8, 8), (3, 2), (1, 2), "SAME")
     [(1, 1), (0, 0)]
@@ -84,14 +84,14 @@ def padtype_to_pads(in_shape: Sequence[int], window_shape: Sequence[int], window
 
 
 def _same_total(length: int, size: int, stride: int) -> int:
-    """All that 'SAME' puts around an axis."""
+    """The total padding of an axis for 'SAME'."""
     if stride == 1:
         return size - 1
     return max((-(-length // stride) - 1) * stride + size - length, 0)
 
 
 def placed(x: np.ndarray, pads: Sequence[tuple[int, int] | None], value: Any = 0) -> np.ndarray:
-    """x with a value around it: np.pad for widths that are computed, and not negative; None is an axis without.
+    """x padded with a value: np.pad for computed widths, not negative; None for an axis without padding.
 
     >>> placed(np.ones((2, 1)), [(1, 2), None])[:, 0].tolist()
     [0.0, 1.0, 1.0, 0.0, 0.0]
@@ -104,7 +104,7 @@ def placed(x: np.ndarray, pads: Sequence[tuple[int, int] | None], value: Any = 0
 
 
 def cropped(x: np.ndarray, pads: Sequence[tuple[int, int] | None]) -> np.ndarray:
-    """x without what negative pads cut off.
+    """x cropped by the negative widths.
 
     >>> cropped(np.arange(5), [(-1, 2)]).tolist()
     [1, 2, 3, 4]
@@ -114,7 +114,7 @@ def cropped(x: np.ndarray, pads: Sequence[tuple[int, int] | None]) -> np.ndarray
 
 
 def spread(x: np.ndarray, dilation: Sequence[int], value: Any = 0) -> np.ndarray:
-    """x with dilation - 1 times a value between its neighbours along each axis.
+    """x with dilation - 1 entries of a value between neighbours along each axis.
 
     >>> spread(np.array([1, 2, 3]), (2,)).tolist()
     [1, 0, 2, 0, 3]
@@ -129,7 +129,7 @@ def reduce_window_shape_tuple(operand_shape: Sequence[int], window_dimensions: S
                               window_strides: Sequence[int], padding: Sequence[tuple[int, int]],
                               base_dilation: Sequence[int] | None = None,
                               window_dilation: Sequence[int] | None = None) -> tuple[int, ...]:
-    """The shape of what reduce_window gives.
+    """The shape of the result of reduce_window.
 
     >>> reduce_window_shape_tuple((8, 8), (3, 3), (1, 2), ((1, 1), (0, 0)))
     (8, 3)
@@ -148,9 +148,9 @@ def reduce_window(operand: np.ndarray, init_value: Any, computation: Callable,
                   window_dilation: Sequence[int] | None = None) -> np.ndarray:
     """Each window reduced to one entry by an associative function of two arrays, such as np.add or np.maximum.
 
-    `init_value` is what the reduction starts from, as 0 is for np.add and -inf for np.maximum; for functions other than
-    np.add, np.multiply, np.maximum and np.minimum it is also what padding puts around, and must be neutral. Of equal
-    extremes the first in the window gets the derivative.
+    The reduction starts from `init_value`: 0 for np.add, -inf for np.maximum. For functions other than np.add,
+    np.multiply, np.maximum and np.minimum it is also the value of padding, and must be neutral. Of equal extremes, the
+    first in the window gets the derivative.
 
     >>> reduce_window(np.arange(6.0), 0.0, np.add, (2,), (2,)).tolist()
     [1.0, 5.0, 9.0]
@@ -183,7 +183,7 @@ def reduce_window(operand: np.ndarray, init_value: Any, computation: Callable,
 
 
 def _neutral(kind: str, dtype: np.dtype, init_value: Any) -> Any:
-    """What padding is for a reduction: what changes nothing, or what the user starts from."""
+    """The value of padding for a reduction: the operation's neutral element, or init_value."""
     if kind == "add":
         return 0
     if kind == "multiply":
@@ -197,7 +197,7 @@ def _neutral(kind: str, dtype: np.dtype, init_value: Any) -> Any:
 
 def _reduced(x: np.ndarray, computation: Callable, kind: str, sizes: tuple[int, ...], dilation: tuple[int, ...],
              strides: tuple[int, ...], counts: list[int]) -> np.ndarray:
-    """The first entries of all windows, then the others one after the other, rows first."""
+    """The reduction: it starts from the first entries of all windows and adds the others in row-major order."""
     still = [size == 1 and stride == 1 for size, stride in zip(sizes, strides)]
     shape = tuple([length if s else count for s, length, count in zip(still, x.shape, counts)])
     first = [slice(None) if s else _every(count, stride) for s, count, stride in zip(still, counts, strides)]
@@ -219,14 +219,14 @@ def _reduced(x: np.ndarray, computation: Callable, kind: str, sizes: tuple[int, 
 
 
 def _every(count: int, stride: int) -> slice:
-    """Where the first entries of all windows are."""
+    """The slice with the first entries of all windows."""
     if stride == 1:
         return slice(0, count)
     return slice(0, count * stride, stride)
 
 
 def _unravelled(at: int, sizes: tuple[int, ...]) -> list[int]:
-    """The position in a window of an entry that is counted rows first."""
+    """The indices in a window of an entry with a row-major number."""
     place = []
     step = math.prod(sizes)
     for size in sizes:
@@ -237,7 +237,7 @@ def _unravelled(at: int, sizes: tuple[int, ...]) -> list[int]:
 
 def max_pool(inputs: np.ndarray, window_shape: Sequence[int], strides: Sequence[int] | None = None,
              padding: Pads = "VALID") -> np.ndarray:
-    """The largest entries of windows over space, for arrays (batch, *space, features).
+    """The maxima of windows over the spatial axes, for arrays (batch, *space, features).
 
     >>> max_pool(np.arange(16.0).reshape(1, 4, 4, 1), (2, 2), (2, 2))[0, :, :, 0].tolist()
     [[5.0, 7.0], [13.0, 15.0]]
@@ -247,7 +247,7 @@ def max_pool(inputs: np.ndarray, window_shape: Sequence[int], strides: Sequence[
 
 def min_pool(inputs: np.ndarray, window_shape: Sequence[int], strides: Sequence[int] | None = None,
              padding: Pads = "VALID") -> np.ndarray:
-    """The smallest entries of windows over space, for arrays (batch, *space, features).
+    """The minima of windows over the spatial axes, for arrays (batch, *space, features).
 
     >>> min_pool(np.arange(4.0).reshape(1, 4, 1), (2,))[0, :, 0].tolist()
     [0.0, 1.0, 2.0]
@@ -257,7 +257,9 @@ def min_pool(inputs: np.ndarray, window_shape: Sequence[int], strides: Sequence[
 
 def avg_pool(inputs: np.ndarray, window_shape: Sequence[int], strides: Sequence[int] | None = None,
              padding: Pads = "VALID", count_include_pad: bool = True) -> np.ndarray:
-    """Means of windows over space, for arrays (batch, *space, features); padding counts as zeros, or not at all.
+    """Means of windows over the spatial axes, for arrays (batch, *space, features).
+
+    Padding counts as zeros, or is not counted with count_include_pad=False.
 
     >>> avg_pool(np.arange(4.0).reshape(1, 4, 1), (2,), (2,))[0, :, 0].tolist()
     [0.5, 2.5]
@@ -280,7 +282,7 @@ def _pool(x: np.ndarray, init: Any, computation: Callable, window_shape: Sequenc
 
 
 def _surrounded(x: np.ndarray, padding: Sequence[tuple[int, int]], value: Any) -> np.ndarray:
-    """x with a value around it, and cut where pairs are negative."""
+    """x padded with a value; negative padding crops."""
     if len(padding) != x.ndim:
         raise ValueError(f"padding has {len(padding)} pairs for {x.ndim} axes")
     if any(lo < 0 or hi < 0 for lo, hi in padding):

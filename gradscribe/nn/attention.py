@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Attention: dot_product_attention as jax.nn has it, and the layer with several heads.
+"""Attention: jax.nn's dot_product_attention, and a layer with several heads.
 
 A. Vaswani et al., Attention is all you need (2017), sections 3.2.1 and 3.2.2.
 """
@@ -15,7 +15,7 @@ from gradscribe.nn.layers import Layer
 
 __all__ = ["MultiHeadAttention", "dot_product_attention"]
 
-LEFT_OUT = -0.7 * float(np.finfo(np.float32).max)     # a logit of no weight, but finite: a row of them is no NaN
+LEFT_OUT = -0.7 * float(np.finfo(np.float32).max)     # a logit of weight 0; finite, so that a row of them is not NaN
 
 
 def _check_shapes(query, key, value, implementation):
@@ -30,7 +30,7 @@ def _check_shapes(query, key, value, implementation):
 
 
 def _attended(mask, is_causal, query_seq_lengths, key_value_seq_lengths, local_window_size, targets, sources):
-    """True where a target attends to a source, or None where all do; axes that broadcast to (batch, head, t, s)."""
+    """True where a target attends to a source, or None if all do; it broadcasts to (batch, head, t, s)."""
     t, s = np.arange(targets)[:, None], np.arange(sources)[None, :]
     seen = mask
     if is_causal:
@@ -54,13 +54,13 @@ def dot_product_attention(query: np.ndarray, key: np.ndarray, value: np.ndarray,
                           query_seq_lengths: np.ndarray | None = None, key_value_seq_lengths: np.ndarray | None = None,
                           local_window_size: int | tuple[int, int] | None = None, implementation: str | None = None,
                           return_residual: bool = False) -> Any:
-    """softmax(scale query keyᵀ + bias) value for each head: what each target reads from the sources.
+    """softmax(scale query keyᵀ + bias) value for each head.
 
-    query (batch, targets, heads, size), key and value (batch, sources, heads, size), all of them with or without the
-    batch; the query's heads may be a multiple of the others'.  bias and mask (true: attended) broadcast to (batch,
-    heads, targets, sources).  scale is 1 / √size unless given; local_window_size is (left, right).  With
-    return_residual also the logarithms of the sums that the weights were divided by, (batch, targets, heads).  All is
-    computed in the dtype of the arrays; jax.nn's softmax here is float32's.  ValueError for shapes that do not fit.
+    query is (batch, targets, heads, size), key and value are (batch, sources, heads, size), all with or without the
+    batch axis; the query may have a multiple of the others' heads.  bias and mask (true: attended) broadcast to (batch,
+    heads, targets, sources).  scale is 1 / √size by default; local_window_size is (left, right).  return_residual: also
+    return the log-sum-exp of the logits, (batch, targets, heads).  Everything is computed in the dtype of the arrays,
+    whereas jax.nn computes the softmax in float32.  Raises ValueError for shapes that do not fit.
 
     >>> x = np.arange(8.0).reshape(4, 1, 2)
     >>> dot_product_attention(x, x, x, is_causal=True)[0].tolist()
@@ -74,7 +74,7 @@ def dot_product_attention(query: np.ndarray, key: np.ndarray, value: np.ndarray,
 
 def _read(query, key, value, bias=None, mask=None, scale=None, is_causal=False, query_seq_lengths=None,
           key_value_seq_lengths=None, local_window_size=None):
-    """What dot_product_attention gives, and the residual, for arrays that fit."""
+    """The result of dot_product_attention and the residual, for arrays that fit."""
     if query.ndim == 3:
         encoded, residual = _read(query[None], key[None], value[None], bias, mask, scale, is_causal, query_seq_lengths,
                                   key_value_seq_lengths, local_window_size)
@@ -98,12 +98,12 @@ def _read(query, key, value, bias=None, mask=None, scale=None, is_causal=False, 
 
 def MultiHeadAttention(num_heads: int, out_dim: int | None = None, qkv_dim: int | None = None, is_causal: bool = False,
                        W_init: Initializer = glorot_normal(), b_init: Initializer = zeros) -> Layer:  # noqa: B008
-    """Attention with num_heads heads, between projections of the inputs and one of what the heads read.
+    """Attention with num_heads heads, with linear projections of its inputs and its output.
 
-    Inputs are (batch, time, features), or a pair of such: those that attend, and those attended to.  qkv_dim, of all
-    heads together, and out_dim are the features of the (first) inputs unless given.  Params are (W, b) for the query,
-    the key, the value and the outputs.  apply_fun's keyword mask, true where attended, broadcasts to (batch, heads,
-    targets, sources).  ValueError where qkv_dim is no multiple of num_heads.
+    Inputs are (batch, time, features), or a pair of such arrays, for the queries and for the keys and values.
+    qkv_dim, of all heads together, and out_dim are by default the features of the (first) inputs.  Params are (W, b)
+    for the query, the key, the value and the output.  apply_fun's keyword mask, true where attended, broadcasts to
+    (batch, heads, targets, sources).  Raises ValueError if qkv_dim is not a multiple of num_heads.
 
     >>> init_fun, apply_fun = MultiHeadAttention(2)
     >>> shape, params = init_fun(random.key(0), (-1, 5, 4))
@@ -115,7 +115,7 @@ def MultiHeadAttention(num_heads: int, out_dim: int | None = None, qkv_dim: int 
         inner = targets[-1] if qkv_dim is None else qkv_dim
         outer = targets[-1] if out_dim is None else out_dim
         if inner % num_heads != 0:
-            raise ValueError(f"{inner} features are no multiple of {num_heads} heads")
+            raise ValueError(f"{inner} features are not a multiple of {num_heads} heads")
         shapes = [(targets[-1], inner), (sources[-1], inner), (sources[-1], inner), (inner, outer)]
         keys = random.split(rng, 8)
         params = tuple((W_init(of_W, shape), b_init(of_b, shape[1:]))

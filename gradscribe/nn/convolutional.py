@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Layers that slide a window over space: convolutions, the transposed ones that enlarge, pooling.
+"""Layers with sliding windows: convolutions, transposed convolutions, pooling.
 
 Shapes are (batch, space, channels), kernels (window, inputs, outputs), unless dimension_numbers say otherwise.
-Padding is 'VALID', 'SAME' or a pair (before, after) for each axis of space.
+Padding is 'VALID', 'SAME' or a pair (before, after) for each spatial axis.
 """
 from collections.abc import Sequence
 
@@ -21,7 +21,7 @@ LINE, PLANE, SPACE = ("NHC", "HIO", "NHC"), ("NHWC", "HWIO", "NHWC"), ("NHWDC", 
 
 
 def _count(length, size, stride, pad):
-    """How many windows of a size fit into a length; -1, an open length, stays open."""
+    """The number of windows of a size that fit into a length; -1, an unknown length, stays -1."""
     if length == -1:
         return -1
     if pad == "SAME":
@@ -31,7 +31,7 @@ def _count(length, size, stride, pad):
 
 
 def _enlarged(length, size, stride, pad):
-    """The length that a transposed convolution makes."""
+    """The output length of a transposed convolution."""
     if length == -1:
         return -1
     if pad == "SAME":
@@ -42,7 +42,7 @@ def _enlarged(length, size, stride, pad):
 
 
 def _made(lengths, dimension_numbers, out_chan, window_shape, strides, padding, W_init, b_init):
-    """init_fun of a convolution, whose output lengths are lengths(input length, window, stride, pad)."""
+    """The init_fun of a convolution with output lengths lengths(input length, window, stride, pad)."""
     lhs_spec, rhs_spec, out_spec = dimension_numbers
     pads = [padding] * len(window_shape) if isinstance(padding, str) else list(padding)
     space = [c for c in rhs_spec if c not in "IO"]
@@ -64,7 +64,7 @@ def GeneralConv(dimension_numbers: Sequence[str], out_chan: int, filter_shape: S
                 b_init: Initializer = normal(1e-6)) -> Layer:  # noqa: B008
     """A convolution whose axes are named as in lax.conv_general_dilated; params (W, b).
 
-    W_init is glorot_normal over the kernel's axes unless given.
+    W_init is by default glorot_normal over the kernel's axes.
 
     >>> init_fun, apply_fun = GeneralConv(("NCH", "OIH", "NCH"), 4, (3,))
     >>> init_fun(random.key(0), (-1, 2, 10))[0]
@@ -85,7 +85,7 @@ def GeneralConvTranspose(dimension_numbers: Sequence[str], out_chan: int, filter
                          strides: Sequence[int] | None = None, padding: Padding = "VALID",
                          W_init: Initializer | None = None,
                          b_init: Initializer = normal(1e-6)) -> Layer:  # noqa: B008
-    """A convolution over inputs that are spread by the strides, which enlarges them, as lax.conv_transpose.
+    """A transposed convolution, which enlarges its inputs by the strides, as lax.conv_transpose.
 
     >>> GeneralConvTranspose(("NCH", "OIH", "NCH"), 4, (3,), (2,))[0](random.key(0), (-1, 2, 10))[0]
     (-1, 4, 21)
@@ -128,7 +128,7 @@ def Conv1D(out_chan: int, filter_shape: Sequence[int], strides: Sequence[int] | 
 def Conv3D(out_chan: int, filter_shape: Sequence[int], strides: Sequence[int] | None = None,
            padding: Padding = "VALID", W_init: Initializer | None = None,
            b_init: Initializer = normal(1e-6)) -> Layer:  # noqa: B008
-    """A convolution of volumes: three axes of space between the batch and the channels.
+    """A convolution of volumes: three spatial axes between the batch and the channels.
 
     >>> Conv3D(8, (3, 3, 3))[0](random.key(0), (-1, 5, 6, 7, 2))[0]
     (-1, 3, 4, 5, 8)
@@ -161,7 +161,7 @@ def Conv1DTranspose(out_chan: int, filter_shape: Sequence[int], strides: Sequenc
 def Conv3DTranspose(out_chan: int, filter_shape: Sequence[int], strides: Sequence[int] | None = None,
                     padding: Padding = "VALID", W_init: Initializer | None = None,
                     b_init: Initializer = normal(1e-6)) -> Layer:  # noqa: B008
-    """A transposed convolution of volumes: three axes of space between the batch and the channels.
+    """A transposed convolution of volumes: three spatial axes between the batch and the channels.
 
     >>> Conv3DTranspose(8, (2, 2, 2), (2, 2, 2))[0](random.key(0), (-1, 5, 6, 7, 2))[0]
     (-1, 10, 12, 14, 8)
@@ -170,7 +170,7 @@ def Conv3DTranspose(out_chan: int, filter_shape: Sequence[int], strides: Sequenc
 
 
 def _pooling(window_shape, strides, padding, spec, pooled):
-    """The layer that gives pooled(inputs, window, strides, pads) over the axes of space."""
+    """The layer of pooled(inputs, window, strides, pads) over the spatial axes."""
     strides = (1,) * len(window_shape) if strides is None else tuple(strides)
     batch, channels = (0, len(window_shape) + 1) if spec is None else (spec.index("N"), spec.index("C"))
     if isinstance(padding, str) and padding not in ("SAME", "VALID"):
@@ -210,7 +210,7 @@ def _averaged(inputs, window, strides, padding):
 
 def MaxPool(window_shape: Sequence[int], strides: Sequence[int] | None = None, padding: Padding = "VALID",
             spec: str | None = None) -> Layer:
-    """The largest entry of each window; strides are 1 unless given, spec names the axes ('NHWC').
+    """The maximum of each window; strides are 1 by default, spec names the axes ('NHWC').
 
     >>> init_fun, apply_fun = MaxPool((2,), (2,))
     >>> apply_fun((), np.array([[[1.0], [3.0], [2.0], [0.0]]])).tolist()
@@ -231,7 +231,7 @@ def SumPool(window_shape: Sequence[int], strides: Sequence[int] | None = None, p
 
 def AvgPool(window_shape: Sequence[int], strides: Sequence[int] | None = None, padding: Padding = "VALID",
             spec: str | None = None) -> Layer:
-    """The mean of each window; what padding adds is not counted.
+    """The mean of each window, without padding.
 
     >>> AvgPool((2,), (2,), "SAME")[1]((), np.array([[[1.0], [3.0], [2.0]]])).tolist()
     [[[2.0], [2.0]]]

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The functions of jax.nn under their names there: activations, softmax and its kin, one-hot codes.
+"""The functions of jax.nn, under the same names: activations, softmax and related functions, one-hot codes.
 
-At a kink the derivative is jax.nn's: that of relu and relu6 is 0 there, not the half that np.maximum has.
+At a kink the derivative is that of jax.nn: for relu and relu6 it is 0, whereas np.maximum has one half.
 """
 import math
 from typing import Any
@@ -30,7 +30,7 @@ def identity(x: np.ndarray) -> np.ndarray:
 
 
 def relu(x: np.ndarray) -> np.ndarray:
-    """The larger of x and 0; its derivative at 0 is 0.
+    """max(x, 0), with derivative 0 at 0.
 
     >>> relu(np.array([-1.0, 0.0, 2.0])).tolist()
     [0.0, 0.0, 2.0]
@@ -39,7 +39,7 @@ def relu(x: np.ndarray) -> np.ndarray:
 
 
 def relu6(x: np.ndarray) -> np.ndarray:
-    """x between 0 and 6, the nearer of them elsewhere; its derivative at 0 and at 6 is 0.
+    """x clipped to [0, 6], with derivative 0 at 0 and at 6.
 
     A. Krizhevsky, Convolutional deep belief networks on CIFAR-10 (2010).
 
@@ -50,7 +50,7 @@ def relu6(x: np.ndarray) -> np.ndarray:
 
 
 def leaky_relu(x: np.ndarray, negative_slope: float | np.ndarray = 0.01) -> np.ndarray:
-    """x where it is not negative, negative_slope times x elsewhere; the derivative at 0 is 1.
+    """x if it is not negative, negative_slope * x otherwise, with derivative 1 at 0.
 
     >>> leaky_relu(np.array([-1.0, 2.0])).tolist()
     [-0.01, 2.0]
@@ -59,7 +59,7 @@ def leaky_relu(x: np.ndarray, negative_slope: float | np.ndarray = 0.01) -> np.n
 
 
 def elu(x: np.ndarray, alpha: float | np.ndarray = 1.0) -> np.ndarray:
-    """x where it is positive, alpha (exp(x) - 1) elsewhere.
+    """x if it is positive, alpha (exp(x) - 1) otherwise.
 
     D.-A. Clevert, T. Unterthiner, S. Hochreiter, Fast and accurate deep network learning by exponential linear units
     (2016), equation 15.
@@ -72,7 +72,7 @@ def elu(x: np.ndarray, alpha: float | np.ndarray = 1.0) -> np.ndarray:
 
 
 def celu(x: ArrayLike, alpha: float | np.ndarray = 1.0) -> np.ndarray:
-    """x where it is positive, alpha (exp(x / alpha) - 1) elsewhere: differentiable for every alpha.
+    """x if it is positive, alpha (exp(x / alpha) - 1) otherwise: differentiable for every alpha.
 
     J. T. Barron, Continuously differentiable exponential linear units (2017), equation 2.
 
@@ -83,7 +83,7 @@ def celu(x: ArrayLike, alpha: float | np.ndarray = 1.0) -> np.ndarray:
 
 
 def selu(x: np.ndarray) -> np.ndarray:
-    """1.0507... times elu(x, 1.6732...), which keeps mean 0 and variance 1 through layers.
+    """1.0507... times elu(x, 1.6732...), which preserves mean 0 and variance 1 through layers.
 
     G. Klambauer et al., Self-normalizing neural networks (2017), equation 2.
 
@@ -94,7 +94,7 @@ def selu(x: np.ndarray) -> np.ndarray:
 
 
 def gelu(x: np.ndarray, approximate: bool = True) -> np.ndarray:
-    """x times the normal distribution's function at x; approximate: by a tanh that is off by at most 5e-4.
+    """x times the normal cumulative distribution function of x; approximate: by a tanh, with an error up to 5e-4.
 
     D. Hendrycks, K. Gimpel, Gaussian error linear units (2016), section 2.
 
@@ -150,7 +150,7 @@ def mish(x: np.ndarray) -> np.ndarray:
 
 
 def hard_tanh(x: np.ndarray) -> np.ndarray:
-    """x between -1 and 1, the nearer of them elsewhere; the derivative at -1 and 1 is 1.
+    """x clipped to [-1, 1], with derivative 1 at -1 and 1.
 
     >>> hard_tanh(np.array([-3.0, 0.5, 2.0])).tolist()
     [-1.0, 0.5, 1.0]
@@ -200,7 +200,7 @@ def soft_sign(x: np.ndarray) -> np.ndarray:
 
 
 def squareplus(x: np.ndarray, b: float | np.ndarray = 4) -> np.ndarray:
-    """(x + √(x² + b)) / 2, a relu with its corner rounded off.
+    """(x + √(x² + b)) / 2, a smooth relu.
 
     J. T. Barron, Squareplus: a softplus-like algebraic rectifier (2021), equation 1.
 
@@ -257,12 +257,12 @@ def glu(x: np.ndarray, axis: int = -1) -> np.ndarray:
 
 
 def _unmasked(where, x, axis):
-    """x, -inf where it is left out; of rows that are left out as a whole, x."""
+    """x, with -inf where `where` is false; rows without any true entry are unchanged."""
     return np.where(where | ~np.any(where, axis=axis, keepdims=True), x, -np.inf)
 
 
 def softmax(x: ArrayLike, axis: Axis = -1, where: ArrayLike | None = None) -> np.ndarray:
-    """exp(x) divided by its sum along the axis (or axes; None: all); 0 where `where` is false.
+    """exp(x) divided by its sum along the axis (or axes; None for all); 0 where `where` is false.
 
     >>> softmax(np.array([0.0, 0.0, 1000.0]), where=np.array([True, True, False])).tolist()
     [0.5, 0.5, 0.0]
@@ -273,7 +273,7 @@ def softmax(x: ArrayLike, axis: Axis = -1, where: ArrayLike | None = None) -> np
 
 
 def log_softmax(x: ArrayLike, axis: Axis = -1, where: ArrayLike | None = None) -> np.ndarray:
-    """The logarithm of softmax(x), with no detour through numbers that round to 0; -inf where `where` is false.
+    """The logarithm of softmax(x), without underflow; -inf where `where` is false.
 
     >>> log_softmax(np.array([0.0, 1000.0])).tolist()
     [-1000.0, 0.0]
@@ -285,7 +285,7 @@ def log_softmax(x: ArrayLike, axis: Axis = -1, where: ArrayLike | None = None) -
 
 def logsumexp(a: ArrayLike, axis: Axis = None, b: ArrayLike | None = None, keepdims: bool = False,
               return_sign: bool = False, where: ArrayLike | None = None) -> Any:
-    """The logarithm of the sum of b exp(a) along the axis; with return_sign that of its size, and its sign.
+    """log(sum(b exp(a))) along the axis; with return_sign that of the absolute value, and the sign.
 
     >>> float(logsumexp(np.array([1000.0, 1000.0])).round(6))
     1000.693147
@@ -297,7 +297,7 @@ def logsumexp(a: ArrayLike, axis: Axis = None, b: ArrayLike | None = None, keepd
 
 def logmeanexp(x: np.ndarray, axis: Axis = None, where: ArrayLike | None = None,
                keepdims: bool = False) -> np.ndarray:
-    """The logarithm of the mean of exp(x) along the axis, over the entries where `where` is true.
+    """log(mean(exp(x))) along the axis, over the entries where `where` is true.
 
     >>> float(logmeanexp(np.array([1000.0, 1000.0])))
     1000.0
@@ -310,10 +310,10 @@ def logmeanexp(x: np.ndarray, axis: Axis = None, where: ArrayLike | None = None,
 def standardize(x: np.ndarray, axis: Axis = -1, mean: float | np.ndarray | None = None,
                 variance: float | np.ndarray | None = None, epsilon: float | np.ndarray = 1e-5,
                 where: ArrayLike | None = None, *, algorithm: str = "stable") -> np.ndarray:
-    """(x - mean) / √(variance + epsilon), with the mean and variance along the axis where they are not given.
+    """(x - mean) / √(variance + epsilon), by default with the mean and variance of x along the axis.
 
-    algorithm "stable" takes the variance as the mean of (x - mean)², "fast" as the mean of x² less mean², which loses
-    digits where the mean is large; jax.nn's default is "fast".  ValueError for another.
+    algorithm "stable" computes the variance as the mean of (x - mean)², "fast" as the mean of x² minus mean², which
+    loses digits if the mean is large; jax.nn's default is "fast".  Raises ValueError for another.
 
     >>> standardize(np.array([1.0, 3.0]), epsilon=0.0).tolist()
     [-1.0, 1.0]
@@ -338,9 +338,9 @@ def _mean(x, axis, where):
 
 
 def one_hot(x: ArrayLike, num_classes: int, *, dtype: DTypeLike | None = None, axis: int = -1) -> np.ndarray:
-    """A new axis of num_classes entries, 1 at the entry that x names and 0 elsewhere; 0 throughout for others.
+    """A new axis of num_classes entries: 1 at index x and 0 elsewhere; all 0 if x is out of bounds.
 
-    dtype is float64 unless given.
+    dtype is float64 by default.
 
     >>> one_hot(np.array([0, 2, 3]), 3).tolist()
     [[1.0, 0.0, 0.0], [0.0, 0.0, 1.0], [0.0, 0.0, 0.0]]

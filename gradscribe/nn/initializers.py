@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The initialisers of jax.nn.initializers: functions init(key, shape, dtype) -> array, and what makes them.
+"""The initialisers of jax.nn.initializers: functions init(key, shape, dtype) -> array, and functions that make these.
 
-For the same key they give JAX's numbers to rounding.  dtype is float64 unless given.
+For the same key they return JAX's numbers up to rounding.  dtype is float64 by default.
 """
 import math
 from collections.abc import Callable, Sequence
@@ -18,7 +18,7 @@ __all__ = ["Initializer", "constant", "delta_orthogonal", "glorot_normal", "glor
 Initializer = Callable[..., np.ndarray]
 Axes = int | Sequence[int]
 
-# The standard deviation of what is left of numbers with standard deviation 1 when those beyond 2 are left out.
+# The standard deviation of the standard normal distribution truncated to [-2, 2].
 CUT_REAL, CUT_COMPLEX = 0.87962566103423978, 0.95311164380491208
 
 MODES = ("fan_in", "fan_out", "fan_avg", "fan_geo_avg")
@@ -44,7 +44,7 @@ def ones(key: ArrayLike, shape: Sequence[int], dtype: DTypeLike = np.float64) ->
 
 
 def constant(value: ArrayLike, dtype: DTypeLike = np.float64) -> Initializer:
-    """The initialiser of arrays full of a value.
+    """An initialiser with one value.
 
     >>> constant(7.0)(None, (2,)).tolist()
     [7.0, 7.0]
@@ -55,7 +55,7 @@ def constant(value: ArrayLike, dtype: DTypeLike = np.float64) -> Initializer:
 
 
 def uniform(scale: float = 1e-2, dtype: DTypeLike = np.float64) -> Initializer:
-    """The initialiser of numbers that are uniform between 0 and scale.
+    """An initialiser with uniform numbers between 0 and scale.
 
     >>> uniform()(random.key(0), (2, 3)).shape
     (2, 3)
@@ -66,7 +66,7 @@ def uniform(scale: float = 1e-2, dtype: DTypeLike = np.float64) -> Initializer:
 
 
 def normal(stddev: float = 1e-2, dtype: DTypeLike = np.float64) -> Initializer:
-    """The initialiser of normal numbers with mean 0 and the standard deviation given.
+    """An initialiser with normal numbers of mean 0 and the given standard deviation.
 
     >>> normal()(random.key(0), (2, 3)).shape
     (2, 3)
@@ -78,7 +78,7 @@ def normal(stddev: float = 1e-2, dtype: DTypeLike = np.float64) -> Initializer:
 
 def truncated_normal(stddev: float = 1e-2, dtype: DTypeLike = np.float64, lower: float = -2.0,
                      upper: float = 2.0) -> Initializer:
-    """The initialiser of stddev times normal numbers that are redrawn until they lie between lower and upper.
+    """An initialiser with stddev times standard normal numbers truncated to [lower, upper].
 
     >>> bool(np.all(np.abs(truncated_normal(1.0)(random.key(0), (100,))) <= 2.0))
     True
@@ -93,7 +93,7 @@ def _product(shape, axes):
 
 
 def _fans(shape, in_axis, out_axis, batch_axis):
-    """How many inputs and outputs a weight array has; axes that are none of the three are a convolution's window."""
+    """The numbers of inputs and outputs of a weight array; other axes are those of a convolution's window."""
     if isinstance(in_axis, int) and in_axis == -2 and len(shape) <= 1:
         raise ValueError(f"an array of {len(shape)} axes has no axis -2 for its inputs: give in_axis")
     inputs, outputs = _product(shape, in_axis), _product(shape, out_axis)
@@ -102,7 +102,7 @@ def _fans(shape, in_axis, out_axis, batch_axis):
 
 
 def _complex_uniform(key, shape, dtype):
-    """Uniform in a disk, with mean 0 and variance 1."""
+    """Uniform complex numbers in a disk, with mean 0 and variance 1."""
     real = np.empty(0, dtype).real.dtype
     of_radius, of_angle = random.split(key)
     radius = np.sqrt(2 * random.uniform(of_radius, shape, real)).astype(dtype)
@@ -110,7 +110,7 @@ def _complex_uniform(key, shape, dtype):
 
 
 def _complex_truncated_normal(key, upper, shape, dtype):
-    """Normal with variance 1 before numbers larger than upper are left out."""
+    """Complex normal numbers of variance 1, truncated to absolute values up to upper."""
     real = np.empty(0, dtype).real.dtype
     of_radius, of_angle = random.split(key)
     share = (1 - np.exp(np.asarray(-upper**2, dtype))) * random.uniform(of_radius, shape, real).astype(dtype)
@@ -120,11 +120,11 @@ def _complex_truncated_normal(key, upper, shape, dtype):
 
 def variance_scaling(scale: float, mode: str, distribution: str, in_axis: Axes = -2, out_axis: Axes = -1,
                      batch_axis: Axes = (), dtype: DTypeLike = np.float64) -> Initializer:
-    """The initialiser of numbers with mean 0 and variance scale / n.
+    """An initialiser with numbers of mean 0 and variance scale / n.
 
-    n is the number of inputs of the array ("fan_in"), of its outputs ("fan_out"), their mean ("fan_avg") or geometric
+    By mode, n is the array's number of inputs ("fan_in") or outputs ("fan_out"), their mean ("fan_avg") or geometric
     mean ("fan_geo_avg"); distribution is "truncated_normal" (at two standard deviations), "normal" or "uniform".
-    ValueError for others.
+    Raises ValueError for others.
 
     >>> variance_scaling(1.0, "fan_avg", "normal")(random.key(0), (3, 4)).shape
     (3, 4)
@@ -229,9 +229,9 @@ kaiming_uniform, kaiming_normal = he_uniform, he_normal
 
 
 def orthogonal(scale: float = 1.0, column_axis: int = -1, dtype: DTypeLike = np.float64) -> Initializer:
-    """scale times a random orthogonal matrix: its rows are orthonormal, or its columns, whichever are fewer.
+    """scale times a random matrix with orthonormal rows or columns, whichever are fewer.
 
-    Columns go along column_axis, rows along all other axes.  ValueError for shapes of fewer than two axes.
+    column_axis indexes the columns, all other axes the rows.  Raises ValueError for shapes of fewer than two axes.
 
     A. M. Saxe, J. L. McClelland, S. Ganguli, Exact solutions to the nonlinear dynamics of learning in deep linear
     neural networks (2014).
@@ -254,9 +254,9 @@ def orthogonal(scale: float = 1.0, column_axis: int = -1, dtype: DTypeLike = np.
 
 
 def delta_orthogonal(scale: float = 1.0, column_axis: int = -1, dtype: DTypeLike = np.float64) -> Initializer:
-    """The initialiser of convolution kernels that are orthogonal at the middle of the window and 0 elsewhere.
+    """An initialiser for convolution kernels: orthogonal at the centre of the window and 0 elsewhere.
 
-    ValueError for shapes of other than three to five axes, or with more inputs than outputs.
+    Raises ValueError unless a shape has three to five axes, and for more inputs than outputs.
 
     L. Xiao et al., Dynamical isometry and a mean field theory of CNNs (2018), algorithm 1.
 

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Layers as pairs of functions, and what joins them; the names, shapes and numbers of jax.example_libraries.stax.
+"""Layers as pairs of functions, and combinators for them, compatible with jax.example_libraries.stax.
 
-A layer is (init_fun, apply_fun).  init_fun(rng, input_shape) gives (output_shape, params), with -1 for a length that
-is open; apply_fun(params, inputs, **kwargs) gives the outputs.  Params are arrays in tuples and lists, () for a layer
-that has none.  Keyword arguments go to every layer of a network: rng is the key for those that draw, mode "train" or
-"test" for those that differ; a layer leaves alone what is not for it.
+A layer is (init_fun, apply_fun).  init_fun(rng, input_shape) returns (output_shape, params), with -1 for a length that
+is unknown; apply_fun(params, inputs, **kwargs) returns the outputs.  Params are arrays in tuples and lists, () for a
+layer without any.  Keyword arguments go to every layer of a network, which ignores those that it does not use: rng is
+the key for layers that draw random numbers, mode is "train" or "test".
 """
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -43,7 +43,7 @@ def Dense(out_dim: int, W_init: Initializer = glorot_normal(), b_init: Initializ
 
 
 def Embedding(num_embeddings: int, features: int, table_init: Initializer = normal(1.0)) -> Layer:  # noqa: B008
-    """The row of a table that each whole number of the inputs names: a last axis of `features`; params (table,).
+    """The row of a table for each integer of the inputs: adds a last axis of `features`; params (table,).
 
     >>> init_fun, apply_fun = Embedding(10, 2)
     >>> init_fun(random.key(0), (-1, 5))[0]
@@ -60,7 +60,7 @@ def Embedding(num_embeddings: int, features: int, table_init: Initializer = norm
 
 
 def elementwise(fun: Callable, **fun_kwargs: Any) -> Layer:
-    """fun(inputs, **fun_kwargs), which keeps the shape.
+    """A layer that applies fun(inputs, **fun_kwargs), which must keep the shape.
 
     >>> elementwise(np.multiply, x2=3.0)[0](None, (2, 3))
     ((2, 3), ())
@@ -112,7 +112,7 @@ Flatten = _flatten()
 
 
 def FanOut(num: int) -> Layer:
-    """A list of num times the inputs, for parallel.
+    """A list with the inputs num times, for parallel.
 
     >>> FanOut(2)[1]((), 3.0)
     [3.0, 3.0]
@@ -138,7 +138,7 @@ FanInSum = _fan_in_sum()
 
 
 def FanInConcat(axis: int = -1) -> Layer:
-    """The arrays of a list, joined along an axis.
+    """The arrays of a list, concatenated along an axis.
 
     >>> init_fun, apply_fun = FanInConcat()
     >>> init_fun(None, [(4, 2), (4, 3)])[0]
@@ -154,10 +154,10 @@ def FanInConcat(axis: int = -1) -> Layer:
 
 
 def Dropout(rate: float, mode: str = "train") -> Layer:
-    """Keeps each entry with probability rate, divided by rate, and makes the others 0; in test mode the inputs.
+    """Keeps each entry with probability rate, divided by rate, and sets the others to 0; in test mode the identity.
 
-    rate is the share that is kept, as in stax.  In train mode the key is apply_fun's keyword rng (ValueError without
-    it); its keyword mode goes before the layer's.
+    rate is the probability to keep, as in stax.  In train mode apply_fun needs the keyword rng, a key (ValueError
+    without it); its keyword mode overrides the layer's.
 
     N. Srivastava et al., Dropout: a simple way to prevent neural networks from overfitting (2014).
 
@@ -190,7 +190,7 @@ def _keys(rng, number):
 
 
 def serial(*layers: Layer) -> Layer:
-    """The layers one after the other; params are the list of theirs.
+    """The layers applied in sequence; params are the list of theirs.
 
     >>> init_fun, apply_fun = serial(Dense(4), Relu, Dense(2))
     >>> shape, params = init_fun(random.key(0), (-1, 3))
@@ -213,7 +213,7 @@ def serial(*layers: Layer) -> Layer:
 
 
 def parallel(*layers: Layer) -> Layer:
-    """The layers side by side, each with its own of a list of inputs; the outputs are a list, the params a tuple.
+    """The layers applied to a list of inputs, one to each; the outputs are a list, the params a tuple.
 
     >>> init_fun, apply_fun = serial(FanOut(2), parallel(Tanh, Identity), FanInSum)
     >>> apply_fun(init_fun(random.key(0), (3,))[1], np.zeros(3)).tolist()
@@ -232,7 +232,7 @@ def parallel(*layers: Layer) -> Layer:
 
 
 def residual(layer: Layer) -> Layer:
-    """The inputs plus what the layer makes of them; ValueError where it changes the shape.
+    """The inputs plus the layer's outputs; ValueError if it changes the shape.
 
     K. He et al., Deep residual learning for image recognition (2016), equation 1.
 
@@ -253,7 +253,7 @@ def residual(layer: Layer) -> Layer:
 
 
 def shape_dependent(make_layer: Callable[[Sequence[int]], Layer]) -> Layer:
-    """The layer that make_layer(input_shape) gives, made when the shape is known.
+    """The layer make_layer(input_shape), made once the shape is known.
 
     >>> halved = shape_dependent(lambda shape: Dense(shape[-1] // 2))
     >>> halved[0](random.key(0), (-1, 6))[0]

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Losses, one an entry or one a row, under optax's names and arguments; what joins them, np.mean say, is the user's.
+"""Losses, one for each entry or each row, with optax's names and arguments; reduce them yourself, with np.mean say.
 
-Predictions and targets that are compared entry by entry have the same number of axes (ValueError): a column against a
-row would become a table without a word.
+Predictions and targets that are compared entry by entry must have the same number of axes (else ValueError), since a
+column against a row would silently broadcast to a matrix.
 """
 import math
 
@@ -32,7 +32,7 @@ def _errors(predictions, targets):
 
 
 def squared_error(predictions: np.ndarray, targets: np.ndarray | None = None) -> np.ndarray:
-    """(predictions - targets)² for each entry; targets are 0 unless given.
+    """(predictions - targets)² for each entry; targets are 0 by default.
 
     >>> squared_error(np.array([1.0, 3.0]), np.array([1.0, 1.0])).tolist()
     [0.0, 4.0]
@@ -41,7 +41,7 @@ def squared_error(predictions: np.ndarray, targets: np.ndarray | None = None) ->
 
 
 def l2_loss(predictions: np.ndarray, targets: np.ndarray | None = None) -> np.ndarray:
-    """Half of (predictions - targets)² for each entry; targets are 0 unless given.
+    """Half of (predictions - targets)² for each entry; targets are 0 by default.
 
     >>> l2_loss(np.array([1.0, 3.0]), np.array([1.0, 1.0])).tolist()
     [0.0, 2.0]
@@ -63,7 +63,7 @@ def huber_loss(predictions: np.ndarray, targets: np.ndarray | None = None, delta
 
 
 def log_cosh(predictions: np.ndarray, targets: np.ndarray | None = None) -> np.ndarray:
-    """The logarithm of the hyperbolic cosine of each error: squares near 0, absolute values far away.
+    """log(cosh(error)) for each entry: quadratic near 0, linear far from it.
 
     >>> log_cosh(np.array([0.0, 1000.0])).round(6).tolist()
     [0.0, 999.306853]
@@ -73,13 +73,13 @@ def log_cosh(predictions: np.ndarray, targets: np.ndarray | None = None) -> np.n
 
 
 def _unit(x, epsilon, axis):
-    """x divided by its length; of an x no longer than epsilon, by epsilon."""
+    """x divided by its norm, or by epsilon if that is larger."""
     short = np.sum(x * x, axis=axis, keepdims=True) <= epsilon**2
     return x / np.where(short, epsilon, np.sqrt(np.sum(np.where(short, 1.0, x)**2, axis=axis, keepdims=True)))
 
 
 def cosine_similarity(predictions: np.ndarray, targets: np.ndarray, epsilon: float = 0.0, axis: int = -1) -> np.ndarray:
-    """The cosine of the angle between the vectors along the axis; lengths count as epsilon at least.
+    """The cosine of the angle between the vectors along the axis; norms count as at least epsilon.
 
     >>> cosine_similarity(np.array([[3.0, 4.0]]), np.array([[0.0, 2.0]])).tolist()
     [0.8]
@@ -89,7 +89,7 @@ def cosine_similarity(predictions: np.ndarray, targets: np.ndarray, epsilon: flo
 
 
 def cosine_distance(predictions: np.ndarray, targets: np.ndarray, epsilon: float = 0.0, axis: int = -1) -> np.ndarray:
-    """1 less the cosine of the angle between the vectors along the axis.
+    """1 minus the cosine of the angle between the vectors along the axis.
 
     >>> cosine_distance(np.array([[3.0, 4.0]]), np.array([[4.0, -3.0]])).tolist()
     [1.0]
@@ -109,9 +109,9 @@ def sigmoid_binary_cross_entropy(logits: np.ndarray, labels: np.ndarray) -> np.n
 
 def sigmoid_focal_loss(logits: np.ndarray, labels: np.ndarray, alpha: float | None = None,
                        gamma: float = 2.0) -> np.ndarray:
-    """The binary cross entropy times (1 - p)^gamma, p the probability of the label; times alpha where the label is 1.
+    """The binary cross entropy times (1 - p)^gamma, where p is the probability of the label.
 
-    With alpha, what is labelled 0 is multiplied by 1 - alpha.
+    With alpha, losses are also multiplied by alpha where the label is 1, and by 1 - alpha where it is 0.
 
     T.-Y. Lin et al., Focal loss for dense object detection (2017), equations 4 and 5.
 
@@ -127,7 +127,7 @@ def sigmoid_focal_loss(logits: np.ndarray, labels: np.ndarray, alpha: float | No
 
 def softmax_cross_entropy(logits: np.ndarray, labels: np.ndarray, axis: Axis = -1,
                           where: ArrayLike | None = None) -> np.ndarray:
-    """-Σ labels log softmax(logits) along the axis, of the classes where `where` is true; labels are probabilities.
+    """-Σ labels log softmax(logits) along the axis, over the classes where `where` is true; labels are probabilities.
 
     >>> softmax_cross_entropy(np.array([[0.0, 0.0]]), np.array([[1.0, 0.0]])).round(6).tolist()
     [0.693147]
@@ -139,7 +139,7 @@ def softmax_cross_entropy(logits: np.ndarray, labels: np.ndarray, axis: Axis = -
 
 def softmax_cross_entropy_with_integer_labels(logits: np.ndarray, labels: ArrayLike, axis: int = -1,
                                               where: ArrayLike | None = None) -> np.ndarray:
-    """-log softmax(logits) at the class that each label names, a whole number.  IndexError for a label too large.
+    """-log softmax(logits) at the class of each label, an integer.  IndexError for a label that is too large.
 
     >>> softmax_cross_entropy_with_integer_labels(np.array([[0.0, 0.0]]), np.array([1])).round(6).tolist()
     [0.693147]
@@ -149,7 +149,7 @@ def softmax_cross_entropy_with_integer_labels(logits: np.ndarray, labels: ArrayL
 
 
 def safe_softmax_cross_entropy(logits: np.ndarray, labels: np.ndarray) -> np.ndarray:
-    """softmax_cross_entropy in which a class of label 0 counts nothing, also where its logit is -inf.
+    """softmax_cross_entropy in which a class with label 0 contributes 0 even if its logit is -inf.
 
     >>> safe_softmax_cross_entropy(np.array([[-np.inf, 0.0]]), np.array([[0.0, 1.0]])).tolist()
     [-0.0]
@@ -160,7 +160,7 @@ def safe_softmax_cross_entropy(logits: np.ndarray, labels: np.ndarray) -> np.nda
 
 def poly_loss_cross_entropy(logits: np.ndarray, labels: np.ndarray, epsilon: float = 2.0, axis: Axis = -1,
                             where: ArrayLike | None = None) -> np.ndarray:
-    """The cross entropy plus epsilon (1 - p), p the probability of the label.
+    """The cross entropy plus epsilon (1 - p), where p is the probability of the label.
 
     Z. Leng et al., PolyLoss (2022), equation 6.
 
@@ -172,7 +172,7 @@ def poly_loss_cross_entropy(logits: np.ndarray, labels: np.ndarray, epsilon: flo
 
 
 def kl_divergence(log_predictions: np.ndarray, targets: np.ndarray, axis: Axis = -1) -> np.ndarray:
-    """Σ targets (log targets - log_predictions) along the axis; a target of 0 counts nothing.
+    """Σ targets (log targets - log_predictions) along the axis; a target of 0 contributes 0.
 
     >>> kl_divergence(np.log(np.array([[0.5, 0.5]])), np.array([[1.0, 0.0]])).round(6).tolist()
     [0.693147]
@@ -182,7 +182,7 @@ def kl_divergence(log_predictions: np.ndarray, targets: np.ndarray, axis: Axis =
 
 
 def kl_divergence_with_log_targets(log_predictions: np.ndarray, log_targets: np.ndarray, axis: Axis = -1) -> np.ndarray:
-    """kl_divergence of targets that are given by their logarithms.
+    """kl_divergence from the logarithms of the targets.
 
     >>> kl_divergence_with_log_targets(np.log(np.array([[0.5, 0.5]])), np.log(np.array([[0.5, 0.5]]))).tolist()
     [0.0]
@@ -192,7 +192,7 @@ def kl_divergence_with_log_targets(log_predictions: np.ndarray, log_targets: np.
 
 
 def convex_kl_divergence(log_predictions: np.ndarray, targets: np.ndarray, axis: Axis = -1) -> np.ndarray:
-    """kl_divergence plus Σ (predictions - targets): convex in both also where they do not sum to 1.
+    """kl_divergence plus Σ (predictions - targets): convex in both even if they do not sum to 1.
 
     >>> convex_kl_divergence(np.log(np.array([[0.5, 0.5]])), np.array([[0.5, 0.5]])).tolist()
     [0.0]
@@ -201,7 +201,7 @@ def convex_kl_divergence(log_predictions: np.ndarray, targets: np.ndarray, axis:
 
 
 def hinge_loss(predictor_outputs: np.ndarray, targets: np.ndarray) -> np.ndarray:
-    """The larger of 0 and 1 - targets predictor_outputs; targets are -1 and 1.
+    """max(0, 1 - targets predictor_outputs); targets are -1 or 1.
 
     >>> hinge_loss(np.array([0.5, 3.0]), np.array([1.0, 1.0])).tolist()
     [0.5, 0.0]
@@ -211,7 +211,7 @@ def hinge_loss(predictor_outputs: np.ndarray, targets: np.ndarray) -> np.ndarray
 
 
 def perceptron_loss(predictor_outputs: np.ndarray, targets: np.ndarray) -> np.ndarray:
-    """The larger of 0 and -targets predictor_outputs; targets are -1 and 1.
+    """max(0, -targets predictor_outputs); targets are -1 or 1.
 
     >>> perceptron_loss(np.array([-0.5, 3.0]), np.array([1.0, 1.0])).tolist()
     [0.5, 0.0]
@@ -221,7 +221,7 @@ def perceptron_loss(predictor_outputs: np.ndarray, targets: np.ndarray) -> np.nd
 
 
 def multiclass_hinge_loss(scores: np.ndarray, labels: ArrayLike) -> np.ndarray:
-    """By how much the largest score, all but the label's raised by 1, is above the label's.
+    """The largest score, with 1 added to all but the label's, minus the label's score.
 
     K. Crammer, Y. Singer, On the algorithmic implementation of multiclass kernel-based vector machines (2001).
 
@@ -233,7 +233,7 @@ def multiclass_hinge_loss(scores: np.ndarray, labels: ArrayLike) -> np.ndarray:
 
 
 def multiclass_perceptron_loss(scores: np.ndarray, labels: ArrayLike) -> np.ndarray:
-    """By how much the largest score is above the label's.
+    """The largest score minus the label's score.
 
     >>> multiclass_perceptron_loss(np.array([2.0, 1.5]), 1).tolist()
     0.5
@@ -242,7 +242,7 @@ def multiclass_perceptron_loss(scores: np.ndarray, labels: ArrayLike) -> np.ndar
 
 
 def smooth_labels(labels: np.ndarray, alpha: float) -> np.ndarray:
-    """(1 - alpha) labels + alpha / classes, the classes along the last axis.
+    """(1 - alpha) labels + alpha / number of classes, with the classes along the last axis.
 
     R. Müller, S. Kornblith, G. Hinton, When does label smoothing help? (2019), section 1.1.
 

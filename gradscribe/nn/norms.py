@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Layers that normalise: over the batch, with running statistics, over features, over groups of channels.
+"""Normalisation layers: over the batch, with or without running statistics, over features, over groups of channels.
 
-Their params are (beta, gamma), the shift and the factor after normalising, () in the place of one not asked for.
+Their params are (beta, gamma), the shift and the scale after normalising, with () in the place of one that is off.
 
-Running statistics are state, and state is explicit: a layer with state is three functions, (init_fun, init_state,
-apply_fun), with init_state(input_shape) -> state and apply_fun(params, state, inputs, **kwargs) -> (outputs, state);
-serial_with_state joins such layers and plain ones.  In a loss the new state is an auxiliary result:
+Running statistics are explicit state: a layer with state is three functions, (init_fun, init_state, apply_fun), with
+init_state(input_shape) -> state and apply_fun(params, state, inputs, **kwargs) -> (outputs, state);
+serial_with_state combines such layers and plain ones.  In a loss, the new state is an auxiliary result:
 
     def loss(params, state, x, y):
         p, state = apply_fun(params, state, x, mode="train")
@@ -30,7 +30,7 @@ LayerWithState = tuple[Callable[..., tuple[Any, Any]], Callable[..., Any], Calla
 
 
 def _axes(axis, ndim):
-    """The axes as numbers that are not negative."""
+    """The axes as nonnegative numbers."""
     return tuple(i % ndim for i in ((axis,) if isinstance(axis, int) else axis))
 
 
@@ -40,7 +40,7 @@ def _initialised(rng, shape, center, scale, beta_init, gamma_init):
 
 
 def _shifted(z, params, center, scale, axes):
-    """gamma z + beta, both over the axes given."""
+    """gamma z + beta, with beta and gamma along the given axes."""
     beta, gamma = params
     if scale:
         z = _spread(gamma, axes, z.ndim) * z
@@ -50,22 +50,22 @@ def _shifted(z, params, center, scale, axes):
 
 
 def _spread(x, axes, ndim):
-    """x over some of ndim axes, in order, with axes of length one between and after them as broadcasting wants it."""
+    """x, which has some of ndim axes in order, with axes of length one inserted for broadcasting."""
     if axes == tuple(range(axes[0], ndim)):
         return x
     return x[tuple(slice(None) if i in axes else None for i in range(axes[0], ndim))]
 
 
 def _others(axes, ndim):
-    """The axes that are not among those given."""
+    """All other axes."""
     return tuple(i for i in range(ndim) if i not in axes)
 
 
 def BatchNorm(axis: int | Sequence[int] = (0, 1, 2), epsilon: float = 1e-5, center: bool = True, scale: bool = True,
               beta_init: Initializer = zeros, gamma_init: Initializer = ones) -> Layer:
-    """Mean 0 and variance 1 over the axes of the batch that is given, then gamma and beta for each of the other axes.
+    """Normalisation to mean 0 and variance 1 over the given axes, then gamma and beta along the other axes.
 
-    The same in training and in use; BatchNormWithState keeps statistics.
+    It uses the batch's statistics in training and in test mode; BatchNormWithState keeps running statistics.
 
     S. Ioffe, C. Szegedy, Batch normalization (2015), algorithm 1.
 
@@ -88,10 +88,10 @@ def BatchNorm(axis: int | Sequence[int] = (0, 1, 2), epsilon: float = 1e-5, cent
 def BatchNormWithState(axis: int | Sequence[int] = (0, 1, 2), momentum: float = 0.99, epsilon: float = 1e-5,
                        center: bool = True, scale: bool = True, beta_init: Initializer = zeros,
                        gamma_init: Initializer = ones) -> LayerWithState:
-    """BatchNorm that keeps (mean, variance) as its state, and in test mode normalises by them.
+    """BatchNorm with running (mean, variance) as its state, which it normalises by in test mode.
 
-    In train mode (the default of apply_fun's keyword mode) the batch's own statistics are used, and the new state is
-    momentum times the old one plus 1 - momentum times them; no derivative goes into the state.
+    In train mode (the default of apply_fun's keyword mode) it uses the batch's statistics, and the new state is
+    momentum times the old one plus 1 - momentum times these; no derivative passes through the state.
 
     S. Ioffe, C. Szegedy, Batch normalization (2015), algorithm 2.
 
@@ -129,7 +129,7 @@ def BatchNormWithState(axis: int | Sequence[int] = (0, 1, 2), momentum: float = 
 
 def LayerNorm(axis: int | Sequence[int] = -1, epsilon: float = 1e-5, center: bool = True, scale: bool = True,
               beta_init: Initializer = zeros, gamma_init: Initializer = ones) -> Layer:
-    """Mean 0 and variance 1 over the axes of each example, then gamma and beta for each place along them.
+    """Normalisation to mean 0 and variance 1 over the given axes of each example, then gamma and beta along them.
 
     J. L. Ba, J. R. Kiros, G. E. Hinton, Layer normalization (2016), equation 4.
 
@@ -168,9 +168,9 @@ def RMSNorm(axis: int = -1, epsilon: float = 1e-6, gamma_init: Initializer = one
 
 def GroupNorm(groups: int, epsilon: float = 1e-5, center: bool = True, scale: bool = True,
               beta_init: Initializer = zeros, gamma_init: Initializer = ones) -> Layer:
-    """Mean 0 and variance 1 over each group of channels (the last axis) of each example (the first).
+    """Normalisation to mean 0 and variance 1 over each group of channels (the last axis) of each example (the first).
 
-    Then gamma and beta for each channel.  ValueError where the channels are no multiple of the groups.
+    Then gamma and beta for each channel.  Raises ValueError if the channels are not a multiple of the groups.
 
     Y. Wu, K. He, Group normalization (2018), equations 1 to 4.
 
@@ -180,7 +180,7 @@ def GroupNorm(groups: int, epsilon: float = 1e-5, center: bool = True, scale: bo
     """
     def init_fun(rng, input_shape):
         if input_shape[-1] % groups != 0:
-            raise ValueError(f"{input_shape[-1]} channels are no multiple of {groups} groups")
+            raise ValueError(f"{input_shape[-1]} channels are not a multiple of {groups} groups")
         return input_shape, _initialised(rng, (input_shape[-1],), center, scale, beta_init, gamma_init)
 
     def apply_fun(params, inputs, **kwargs):
@@ -191,7 +191,7 @@ def GroupNorm(groups: int, epsilon: float = 1e-5, center: bool = True, scale: bo
 
 
 def serial_with_state(*layers: Layer | LayerWithState) -> LayerWithState:
-    """Layers with and without state one after the other; params and state are lists, with () where there is no state.
+    """Layers with and without state in sequence; params and state are lists, with () for a layer without state.
 
     >>> init_fun, init_state, apply_fun = serial_with_state(BatchNormWithState(axis=0))
     >>> state = init_state((4, 2))

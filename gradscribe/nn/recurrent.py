@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Recurrent layers: a cell, called in a plain loop over time.
+"""Recurrent layers: a cell that is called in a plain loop over time.
 
-Inputs are (batch, time, features) or (time, features); outputs have the states in the place of the features.
+Inputs are (batch, time, features) or (time, features); in outputs the last axis is that of the states.
 """
 from collections.abc import Callable
 
@@ -16,7 +16,7 @@ __all__ = ["GRU", "LSTM", "RNN", "gru_cell", "lstm_cell", "rnn_cell"]
 
 
 def rnn_cell(params: tuple, h: np.ndarray, x: np.ndarray, activation: Callable = np.tanh) -> np.ndarray:
-    """The next state activation(x W + h U + b) of params (W, U, b).
+    """The next state, activation(x W + h U + b), for params (W, U, b).
 
     J. L. Elman, Finding structure in time (1990).
 
@@ -28,7 +28,7 @@ def rnn_cell(params: tuple, h: np.ndarray, x: np.ndarray, activation: Callable =
 
 
 def lstm_cell(params: tuple, state: tuple, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The next (h, c) of params (W, U, b), whose columns are those of the gates i and f, the candidate, the gate o.
+    """The next (h, c), for params (W, U, b) with columns for the gates i and f, the candidate and the gate o.
 
     S. Hochreiter, J. Schmidhuber, Long short-term memory (1997), with the forget gate of F. A. Gers, J. Schmidhuber,
     F. Cummins (2000).
@@ -46,10 +46,10 @@ def lstm_cell(params: tuple, state: tuple, x: np.ndarray) -> tuple[np.ndarray, n
 
 
 def gru_cell(params: tuple, h: np.ndarray, x: np.ndarray) -> np.ndarray:
-    """The next state of params (W, U, b, b_n), whose columns are those of the gates r, z and of the candidate n.
+    """The next state, for params (W, U, b, b_n) with columns for the gates r and z and the candidate n.
 
-    n = tanh(x W_n + b + r (h U_n + b_n)): the form in which the reset gate comes after the product, so that there is
-    one product for each of x and h.
+    n = tanh(x W_n + b + r (h U_n + b_n)): the reset gate is applied after the product, so that x and h each need only
+    one product.
 
     K. Cho et al., Learning phrase representations using RNN encoder-decoder (2014), equations 5 to 8.
 
@@ -66,7 +66,7 @@ def gru_cell(params: tuple, h: np.ndarray, x: np.ndarray) -> np.ndarray:
 
 
 def _initialised(rng, input_shape, dim, gates, W_init, U_init, b_init):
-    """(W, U, b) with the gates side by side, each drawn by itself."""
+    """(W, U, b) with the gates side by side, each initialised separately."""
     of_W, of_U, of_b = random.split(rng, 3)
     W = [W_init(key, (input_shape[-1], dim)) for key in random.split(of_W, gates)]
     U = [U_init(key, (dim, dim)) for key in random.split(of_U, gates)]
@@ -80,9 +80,9 @@ def _output_shape(input_shape, dim, return_sequences):
 def RNN(dim: int, activation: Callable = np.tanh, return_sequences: bool = True,
         W_init: Initializer = glorot_normal(), U_init: Initializer = orthogonal(),  # noqa: B008
         b_init: Initializer = zeros) -> Layer:
-    """The states of rnn_cell over time, from a state of zeros; params (W, U, b).  Without return_sequences the last.
+    """The states of rnn_cell over time, or the last one without return_sequences; params (W, U, b).
 
-    apply_fun takes another first state by its keyword state.
+    The initial state is zero, or apply_fun's keyword state.
 
     >>> RNN(4)[0](random.key(0), (-1, 10, 3))[0]
     (-1, 10, 4)
@@ -103,9 +103,9 @@ def RNN(dim: int, activation: Callable = np.tanh, return_sequences: bool = True,
 
 def LSTM(dim: int, return_sequences: bool = True, W_init: Initializer = glorot_normal(),  # noqa: B008
          U_init: Initializer = orthogonal(), b_init: Initializer = zeros) -> Layer:  # noqa: B008
-    """The states h of lstm_cell over time, from states of zeros; params (W, U, b).  Without return_sequences the last.
+    """The states h of lstm_cell over time, or the last one without return_sequences; params (W, U, b).
 
-    apply_fun takes other first states by its keyword state, (h, c).
+    The initial states are zero, or apply_fun's keyword state, (h, c).
 
     >>> LSTM(4, return_sequences=False)[0](random.key(0), (-1, 10, 3))[0]
     (-1, 4)
@@ -127,9 +127,9 @@ def LSTM(dim: int, return_sequences: bool = True, W_init: Initializer = glorot_n
 
 def GRU(dim: int, return_sequences: bool = True, W_init: Initializer = glorot_normal(),  # noqa: B008
         U_init: Initializer = orthogonal(), b_init: Initializer = zeros) -> Layer:  # noqa: B008
-    """The states of gru_cell over time, from a state of zeros; params (W, U, b, b_n).
+    """The states of gru_cell over time, or the last one without return_sequences; params (W, U, b, b_n).
 
-    Without return_sequences the last.  apply_fun takes another first state by its keyword state.
+    The initial state is zero, or apply_fun's keyword state.
 
     >>> GRU(4)[0](random.key(0), (-1, 10, 3))[0]
     (-1, 10, 4)

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Gradient transformations: pairs of functions that turn gradients into updates, and how they are put together.
+"""Gradient transformations: pairs of functions that turn gradients into updates, and combinators for them.
 
     state = opt.init(params)
     updates, state = opt.update(grads, state, params)
     params = apply_updates(params, updates)
 
-The names, arguments and meaning are those of Optax.  States are named tuples of trees like the parameters.
+Names, arguments and semantics are those of Optax.  States are named tuples of trees like the parameters.
 """
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
@@ -27,11 +27,11 @@ class GradientTransformation(NamedTuple):
 
 
 class EmptyState(NamedTuple):
-    """The state of a transformation that keeps nothing."""
+    """The state of a stateless transformation."""
 
 
 class MaskedNode(NamedTuple):
-    """What stands in the place of a part that a mask leaves out."""
+    """The placeholder for a part that a mask leaves out."""
 
 
 class MaskedState(NamedTuple):
@@ -50,7 +50,7 @@ class ApplyIfFiniteState(NamedTuple):
 
 
 def need_params(params: Any) -> None:
-    """ValueError where the parameters were not given to update."""
+    """Raise ValueError if update was called without parameters."""
     if params is None:
         raise ValueError("this transformation needs the parameters: update(updates, state, params)")
 
@@ -70,7 +70,7 @@ def _added(p, u):
 
 
 def incremental_update(new_tensors: Any, old_tensors: Any, step_size: float) -> Any:
-    """step_size * new + (1 - step_size) * old: an average over steps, of parameters for one.
+    """step_size * new + (1 - step_size) * old: an exponential moving average, for example of parameters.
 
     B. Polyak and A. Juditsky, Acceleration of stochastic approximation by averaging (1992).
 
@@ -85,7 +85,7 @@ def _empty(params):
 
 
 def stateless(f: Callable) -> GradientTransformation:
-    """A transformation without a state, of f(updates, params) -> updates.
+    """A transformation without state, from f(updates, params) -> updates.
 
     >>> halved = stateless(lambda updates, params: tree_map(lambda g: g / 2, updates))
     >>> halved.update([4.0], halved.init([1.0]))
@@ -97,17 +97,17 @@ def stateless(f: Callable) -> GradientTransformation:
 
 
 def identity() -> GradientTransformation:
-    """Gives back the updates that it is given."""
+    """A transformation that returns the updates unchanged."""
     return stateless(lambda updates, params: updates)
 
 
 def set_to_zero() -> GradientTransformation:
-    """Updates of zero: parameters that stay."""
+    """A transformation that sets updates to zero, so that parameters do not change."""
     return stateless(lambda updates, params: tree_zeros_like(updates))
 
 
 def chain(*transforms: GradientTransformation) -> GradientTransformation:
-    """One transformation after the other; the state is the tuple of their states.
+    """The transformations in sequence; the state is the tuple of their states.
 
     >>> opt = chain(identity(), set_to_zero())
     >>> opt.update([np.ones(2)], opt.init([np.ones(2)]))
@@ -128,10 +128,10 @@ def chain(*transforms: GradientTransformation) -> GradientTransformation:
 
 
 def masked(inner: GradientTransformation, mask: Any) -> GradientTransformation:
-    """inner for the parts where mask is true; the updates of the others are left as they are.
+    """inner for the parts where mask is true; the other updates are unchanged.
 
     mask is a tree of bools with the structure of the parameters or a prefix of it, or a function of the parameters that
-    gives one.
+    returns one.
 
     >>> opt = masked(set_to_zero(), {"w": True, "b": False})
     >>> grads = {"w": np.ones(1), "b": np.ones(1)}
@@ -155,10 +155,10 @@ def masked(inner: GradientTransformation, mask: Any) -> GradientTransformation:
 
 
 def multi_transform(transforms: Mapping[Any, GradientTransformation], param_labels: Any) -> GradientTransformation:
-    """Another transformation for each label.
+    """A transformation for each label of the parameters.
 
     param_labels is a tree of labels with the structure of the parameters or a prefix of it, or a function of the
-    parameters that gives one.  ValueError for a label without a transformation.
+    parameters that returns one.  Raises ValueError for a label without a transformation.
 
     >>> opt = multi_transform({"fit": identity(), "keep": set_to_zero()}, {"w": "fit", "b": "keep"})
     >>> grads = {"w": np.ones(1), "b": np.ones(1)}
@@ -189,9 +189,9 @@ def multi_transform(transforms: Mapping[Any, GradientTransformation], param_labe
 
 
 def apply_if_finite(inner: GradientTransformation, max_consecutive_errors: int) -> GradientTransformation:
-    """inner, unless an update has a NaN or an infinity: then the update is zero and the state of inner stays.
+    """inner, unless an update has a NaN or an infinity: then the update is zero and the state of inner is unchanged.
 
-    After max_consecutive_errors of these in a row the next is let through.
+    After max_consecutive_errors of these in a row, the next one is applied.
 
     >>> opt = apply_if_finite(identity(), 3)
     >>> opt.update([np.array([np.nan])], opt.init([np.ones(1)]))[0]

@@ -20,11 +20,10 @@ def _jacobian(f, jac):
 
 def gauss_newton(residual: Callable, x0: Any, args: tuple = (), *, maxiter: int = 100, gtol: float = 1e-8,
                  jac: str = "fwd") -> OptimizeResult:
-    """Minimises |residual(x, *args)|^2 / 2 by full steps of the linearised problem.
+    """Minimise |residual(x, *args)|^2 / 2 by full steps of the linearised problem.
 
-    x0 is a vector, the residual too.  jac says how the Jacobian is made: 'fwd' or 'rev', the latter for fewer residuals
-    than unknowns.  It ends where |J'r| <= gtol.  Nocedal and Wright, Numerical
-    optimization (2006), section 10.3.
+    x0 and the residual are vectors.  jac: the mode for the Jacobian, 'fwd', or 'rev' for fewer residuals than unknowns.
+    Terminates when |J'r| <= gtol.  Nocedal and Wright, Numerical optimization (2006), section 10.3.
 
     >>> t = np.array([0.0, 1.0, 2.0])
     >>> found = gauss_newton(lambda x: x[0] * np.exp(x[1] * t) - np.array([2.0, 1.0, 0.5]), np.array([1.5, -0.5]))
@@ -57,11 +56,11 @@ def gauss_newton(residual: Callable, x0: Any, args: tuple = (), *, maxiter: int 
 
 def levenberg_marquardt(residual: Callable, x0: Any, args: tuple = (), *, maxiter: int = 200, gtol: float = 1e-8,
                         damping: float = 1e-3, jac: str = "fwd") -> OptimizeResult:
-    """Minimises |residual(x, *args)|^2 / 2 by steps of (J'J + mu I) p = -J'r, mu changed by how well they do.
+    """Minimise |residual(x, *args)|^2 / 2 by steps p with (J'J + mu I) p = -J'r, where mu adapts to their success.
 
-    x0 is a vector, the residual too; mu starts at damping times the largest entry of the diagonal of J'J.  jac says how
-    the Jacobian is made: 'fwd' or 'rev'.  It ends where |J'r| <= gtol.  K. Madsen, H. Nielsen and O. Tingleff, Methods
-    for non-linear least squares problems (2004), algorithm 3.16.
+    x0 and the residual are vectors; mu starts at damping times the largest diagonal entry of J'J.  jac: the mode for
+    the Jacobian, 'fwd' or 'rev'.  Terminates when |J'r| <= gtol.  K. Madsen, H. Nielsen and O. Tingleff, Methods for
+    non-linear least squares problems (2004), algorithm 3.16.
 
     >>> found = levenberg_marquardt(lambda x: np.array([10.0 * (x[1] - x[0] ** 2), 1.0 - x[0]]), np.array([-1.2, 1.0]))
     >>> found.x.round(6), found.success

@@ -12,11 +12,11 @@ import numpy as np
 __all__ = ["Step", "backtracking", "strong_wolfe"]
 
 
-ROUNDING = 1e-15                        # of the value: what a decrease may be missing, so that the last steps are found
+ROUNDING = 1e-15                        # relative slack of the decrease, so that the last steps succeed
 
 
 class Step(NamedTuple):
-    """A step of length t to x, with the value and the gradient there; found is false where no t was good enough."""
+    """A step of length t to x, with the value and the gradient there; found is False if no t was acceptable."""
     t: Any
     x: Any
     fun: Any
@@ -63,7 +63,7 @@ def strong_wolfe(value_and_grad: Callable, x: Any, fx: Any, g: Any, p: Any, *, f
     """A step along p with f(x + t p) <= f(x) + c1 t slope and |slope there| <= c2 |slope|.
 
     Nocedal and Wright, algorithms 3.5 and 3.6: the trial grows until it brackets such a step, then the bracket shrinks.
-    Where none is found, the lowest trial that satisfies the first condition is given.
+    If none is found, returns the lowest trial that satisfies the first condition.
 
     >>> def f(x):
     ...     return float(x[0] ** 2), 2 * x

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Linear systems A x = b by products with A: conjugate gradients, BiCGSTAB and restarted GMRES.
+"""Iterative solvers for linear systems A x = b: conjugate gradients, BiCGSTAB and restarted GMRES.
 
-A is a matrix or a function x -> A x; so is M, an approximate inverse (preconditioner).  b is a vector.  The names and
-arguments are those of jax.scipy.sparse.linalg.
+A is a matrix or a function x -> A x; so is M, a preconditioner that approximates the inverse.  b is a vector.  Names
+and arguments are those of jax.scipy.sparse.linalg.
 """
 import math
 from collections.abc import Callable
@@ -25,9 +25,9 @@ def _norm(x):
 
 def cg(A: Callable | Any, b: Any, x0: Any = None, *, tol: float = 1e-5, atol: float = 0.0, maxiter: int | None = None,
        M: Callable | Any = None) -> LinearResult:
-    """Solves A x = b for a symmetric positive definite A.
+    """Solve A x = b for a symmetric positive definite A.
 
-    It ends where |b - A x| <= max(tol |b|, atol), or after maxiter products (10 times the length of b if None).
+    Terminates when |b - A x| <= max(tol |b|, atol), or after maxiter products (10 times the length of b if None).
     Nocedal and Wright, Numerical optimization (2006), algorithm 5.3.
 
     >>> A = np.array([[4.0, 1.0], [1.0, 3.0]])
@@ -61,9 +61,9 @@ def cg(A: Callable | Any, b: Any, x0: Any = None, *, tol: float = 1e-5, atol: fl
 
 def bicgstab(A: Callable | Any, b: Any, x0: Any = None, *, tol: float = 1e-5, atol: float = 0.0,
              maxiter: int | None = None, M: Callable | Any = None) -> LinearResult:
-    """Solves A x = b for a square A; each of the maxiter steps has two products.
+    """Solve A x = b for a square A; each of the maxiter steps has two products.
 
-    Ends as cg does, or where it breaks down.  H. van der Vorst, Bi-CGSTAB: a fast and smoothly converging variant of
+    Terminates as cg does, or at a breakdown.  H. van der Vorst, Bi-CGSTAB: a fast and smoothly converging variant of
     Bi-CG (1992).
 
     >>> x, info = bicgstab(np.array([[4.0, 1.0], [0.0, 3.0]]), np.array([1.0, 3.0]))
@@ -105,11 +105,51 @@ def bicgstab(A: Callable | Any, b: Any, x0: Any = None, *, tol: float = 1e-5, at
     return LinearResult(x, LinearInfo(products, size, size <= enough))
 
 
+def _krylov_step(A, M, r, size, m, enough, dtype):
+    """(step, dimension, products): the step of minimal residual in a Krylov space of dimension up to m.
+
+    By Arnoldi's iteration with modified Gram-Schmidt; Givens rotations c, s make the Hessenberg matrix H triangular.
+    """
+    V = np.zeros((m + 1, r.shape[0]), dtype=dtype)
+    H = np.zeros((m + 1, m), dtype=dtype)
+    c, s = np.zeros(m, dtype=dtype), np.zeros(m, dtype=dtype)
+    g = np.zeros(m + 1, dtype=dtype)
+    V[0] = r / size
+    g[0] = size
+    used, products = 0, 0
+    for k in range(m):
+        w = _times(A, V[k] if M is None else _times(M, V[k]))
+        products += 1
+        for i in range(k + 1):
+            H[i, k] = np.dot(V[i], w)
+            w = w - H[i, k] * V[i]
+        below = _norm(w)
+        for i in range(k):
+            upper = c[i] * H[i, k] + s[i] * H[i + 1, k]
+            H[i + 1, k] = c[i] * H[i + 1, k] - s[i] * H[i, k]
+            H[i, k] = upper
+        length = math.hypot(H[k, k], below)
+        if length == 0.0:
+            break
+        c[k], s[k] = H[k, k] / length, below / length
+        H[k, k] = length
+        g[k + 1] = -s[k] * g[k]
+        g[k] = c[k] * g[k]
+        used = k + 1
+        if abs(g[k + 1]) <= enough or below == 0.0:
+            break
+        V[k + 1] = w / below
+    y = np.zeros(m, dtype=dtype)
+    for i in range(used - 1, -1, -1):
+        y[i] = (g[i] - np.dot(H[i, i + 1:used], y[i + 1:used])) / H[i, i]
+    return np.dot(y[:used], V[:used]), used, products
+
+
 def gmres(A: Callable | Any, b: Any, x0: Any = None, *, tol: float = 1e-5, atol: float = 0.0, restart: int = 20,
           maxiter: int | None = None, M: Callable | Any = None) -> LinearResult:
-    """Solves A x = b for a square A by least residuals in the space of restart products, maxiter times over.
+    """Solve A x = b for a square A by minimal residuals in Krylov spaces of dimension restart, up to maxiter times.
 
-    Ends as cg does; M is applied from the right.  Y. Saad and M. Schultz, GMRES: a generalized minimal residual
+    Terminates as cg does; M is applied from the right.  Y. Saad and M. Schultz, GMRES: a generalized minimal residual
     algorithm (1986), with modified Gram-Schmidt and Givens rotations.
 
     >>> x, info = gmres(np.array([[0.0, 1.0], [-1.0, 0.0]]), np.array([1.0, 2.0]))
@@ -119,50 +159,18 @@ def gmres(A: Callable | Any, b: Any, x0: Any = None, *, tol: float = 1e-5, atol:
     need_vector(b, "b")
     if restart < 1:
         raise ValueError(f"restart must be at least 1, not {restart}")
-    n = b.shape[0]
-    m = min(restart, n)
-    most = 10 * n if maxiter is None else maxiter
+    m = min(restart, b.shape[0])
+    most = 10 * b.shape[0] if maxiter is None else maxiter
     enough = max(tol * _norm(b), atol)
     x = np.zeros_like(b) if x0 is None else np.array(x0)
     r = np.copy(b) if x0 is None else b - _times(A, x)
     size = _norm(r)
     products, rounds = 0, 0
     while size > enough and rounds < most:
-        V = np.zeros((m + 1, n), dtype=b.dtype)
-        H = np.zeros((m + 1, m), dtype=b.dtype)
-        c, s = np.zeros(m, dtype=b.dtype), np.zeros(m, dtype=b.dtype)
-        g = np.zeros(m + 1, dtype=b.dtype)
-        V[0] = r / size
-        g[0] = size
-        used = 0
-        for k in range(m):
-            w = _times(A, V[k] if M is None else _times(M, V[k]))
-            products += 1
-            for i in range(k + 1):
-                H[i, k] = np.dot(V[i], w)
-                w = w - H[i, k] * V[i]
-            below = _norm(w)
-            for i in range(k):
-                upper = c[i] * H[i, k] + s[i] * H[i + 1, k]
-                H[i + 1, k] = c[i] * H[i + 1, k] - s[i] * H[i, k]
-                H[i, k] = upper
-            length = math.hypot(H[k, k], below)
-            if length == 0.0:
-                break
-            c[k], s[k] = H[k, k] / length, below / length
-            H[k, k] = length
-            g[k + 1] = -s[k] * g[k]
-            g[k] = c[k] * g[k]
-            used = k + 1
-            if abs(g[k + 1]) <= enough or below == 0.0:
-                break
-            V[k + 1] = w / below
+        step, used, more = _krylov_step(A, M, r, size, m, enough, b.dtype)
+        products += more
         if used == 0:
             break
-        y = np.zeros(m, dtype=b.dtype)
-        for i in range(used - 1, -1, -1):
-            y[i] = (g[i] - np.dot(H[i, i + 1:used], y[i + 1:used])) / H[i, i]
-        step = np.dot(y[:used], V[:used])
         x = x + (step if M is None else _times(M, step))
         r = b - _times(A, x)
         products += 1

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The front door of the minimisers."""
+"""gs.optim.minimize: the minimisers under one function."""
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -15,10 +15,10 @@ METHODS: dict[str, Callable] = {"bfgs": bfgs, "l-bfgs": lbfgs, "newton-cg": newt
 
 def minimize(fun: Callable, x0: Any, args: tuple = (), *, method: str = "BFGS", tol: float | None = None,
              options: Mapping[str, Any] | None = None) -> OptimizeResult:
-    """Minimises fun(x, *args) from the vector x0 by the method of that name: BFGS, L-BFGS, Newton-CG, gradient-descent.
+    """Minimise fun(x, *args) from the vector x0 by a method: "BFGS", "L-BFGS", "Newton-CG" or "gradient-descent".
 
-    tol is the norm of the gradient at which it ends; options are the other keywords of the method's function.
-    ValueError for an unknown method, TypeError for an unknown option and for args that is no tuple.
+    tol: the norm of the gradient at which to stop.  options: further keywords of the method's function.
+    Raises ValueError for an unknown method, TypeError for an unknown option and for args that are not a tuple.
 
     >>> import numpy as np
     >>> found = minimize(lambda x, a: np.sum((x - a) ** 2), np.zeros(2), (3.0,), method="L-BFGS", tol=1e-8)

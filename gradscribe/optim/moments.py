@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Scalings by moments of the gradients: what Adam, Adagrad, RMSProp and their kin multiply a gradient with.
+"""Scalings by moments of the gradients, as in Adam, Adagrad, RMSProp and related optimizers.
 
-Everywhere g is the gradient, m its first moment, v its second one.  b1 and b2 are how much of a moment is kept at each
-step; a moment that starts at zero is corrected by 1 - b^t (Adam, section 3).
+g is the gradient, m its first moment, v its second moment, u the update.  b1 and b2 are the decay rates of the moments;
+a moment that starts at zero is corrected by 1 - b^t (Adam, section 3).
 """
 import math
 from typing import Any, NamedTuple
@@ -20,7 +20,7 @@ __all__ = ["ScaleByAdaDeltaState", "ScaleByAdamState", "ScaleByAmsgradState", "S
 
 
 class ScaleByAdamState(NamedTuple):
-    """Also of the relatives of Adam that keep two moments."""
+    """The state of Adam and of its variants with two moments."""
     count: Any
     mu: Any
     nu: Any
@@ -69,17 +69,17 @@ def _two_moments(params):
 
 
 def _root(v, eps, eps_root):
-    """sqrt(v + eps_root) + eps, without adding zeros."""
+    """sqrt(v + eps_root) + eps, without additions of zero."""
     root = np.sqrt(v + eps_root) if eps_root else np.sqrt(v)
     return root + eps if eps else root
 
 
 def scale_by_adam(b1: float = 0.9, b2: float = 0.999, eps: float = 1e-8, eps_root: float = 0.0, *,
                   nesterov: bool = False) -> GradientTransformation:
-    """u = m / (sqrt(v + eps_root) + eps) of corrected moments m and v.
+    """u = m / (sqrt(v + eps_root) + eps) with corrected moments m and v.
 
-    D. Kingma and J. Ba, Adam (2015), algorithm 1.  With nesterov m is b1 * m + (1 - b1) * g, the correction of m one
-    step ahead: T. Dozat, Incorporating Nesterov momentum into Adam (2016).
+    D. Kingma and J. Ba, Adam (2015), algorithm 1.  With nesterov, m is replaced by b1 * m + (1 - b1) * g, with the
+    correction of m one step ahead: T. Dozat, Incorporating Nesterov momentum into Adam (2016).
 
     >>> opt = scale_by_adam()
     >>> updates, state = opt.update([np.array([4.0])], opt.init([np.zeros(1)]))
@@ -107,7 +107,7 @@ def scale_by_adam(b1: float = 0.9, b2: float = 0.999, eps: float = 1e-8, eps_roo
 
 def scale_by_amsgrad(b1: float = 0.9, b2: float = 0.999, eps: float = 1e-8, eps_root: float = 0.0,
                      ) -> GradientTransformation:
-    """As Adam, with the largest corrected second moment until now.
+    """As Adam, with the maximum of all corrected second moments so far.
 
     S. Reddi et al., On the convergence of Adam and beyond (2018), algorithm 2.
     """
@@ -130,7 +130,7 @@ def scale_by_amsgrad(b1: float = 0.9, b2: float = 0.999, eps: float = 1e-8, eps_
 
 
 def scale_by_adamax(b1: float = 0.9, b2: float = 0.999, eps: float = 1e-8) -> GradientTransformation:
-    """u = m / v of the corrected m and v = max(|g| + eps, b2 * v).  D. Kingma and J. Ba, Adam (2015), algorithm 2."""
+    """u = m / v with corrected m, and v = max(|g| + eps, b2 * v).  D. Kingma and J. Ba, Adam (2015), algorithm 2."""
     def update(updates, state, params=None):
         count = state.count + 1
         correction = 1 - b1 ** count
@@ -171,7 +171,7 @@ def scale_by_yogi(b1: float = 0.9, b2: float = 0.999, eps: float = 1e-3, eps_roo
 
 def scale_by_radam(b1: float = 0.9, b2: float = 0.999, eps: float = 1e-8, eps_root: float = 0.0,
                    threshold: float = 5.0, *, nesterov: bool = False) -> GradientTransformation:
-    """Adam times a factor for the variance of v, or m alone in the first steps, where that is not finite.
+    """Adam times a factor for the variance of v; m alone in the first steps, where that variance is not finite.
 
     L. Liu et al., On the variance of the adaptive learning rate and beyond (2020), algorithm 2.
     """
@@ -252,7 +252,7 @@ def scale_by_lion(b1: float = 0.9, b2: float = 0.99) -> GradientTransformation:
 
 
 def scale_by_rss(initial_accumulator_value: float = 0.1, eps: float = 1e-7) -> GradientTransformation:
-    """u = g / sqrt(s + eps) with the sum s of all squares until now; zero where s is zero.
+    """u = g / sqrt(s + eps) with the sum s of all squares so far; zero where s is zero.
 
     J. Duchi et al., Adaptive subgradient methods for online learning and stochastic optimization (2011), section 1.
 
@@ -276,7 +276,7 @@ def scale_by_rss(initial_accumulator_value: float = 0.1, eps: float = 1e-7) -> G
 
 def scale_by_rms(decay: float = 0.9, eps: float = 1e-8, initial_scale: float = 0.0, eps_in_sqrt: bool = True,
                  bias_correction: bool = False) -> GradientTransformation:
-    """u = g / sqrt(v + eps), or g / (sqrt(v) + eps) unless eps_in_sqrt.
+    """u = g / sqrt(v + eps), or g / (sqrt(v) + eps) without eps_in_sqrt.
 
     T. Tieleman and G. Hinton, Lecture 6.5 - RMSProp (2012).
 
@@ -302,7 +302,7 @@ def scale_by_rms(decay: float = 0.9, eps: float = 1e-8, initial_scale: float = 0
 
 def scale_by_stddev(decay: float = 0.9, eps: float = 1e-8, initial_scale: float = 0.0, eps_in_sqrt: bool = True,
                     bias_correction: bool = False) -> GradientTransformation:
-    """As scale_by_rms, with v - m^2 in the place of v: the centred form of RMSProp.
+    """As scale_by_rms with v - m^2 instead of v: the centred form of RMSProp.
 
     A. Graves, Generating sequences with recurrent neural networks (2013), equations 38 to 41.
     """
@@ -329,7 +329,7 @@ def scale_by_stddev(decay: float = 0.9, eps: float = 1e-8, initial_scale: float 
 
 
 def scale_by_adadelta(rho: float = 0.9, eps: float = 1e-6) -> GradientTransformation:
-    """u = g * sqrt(x + eps) / sqrt(v + eps), x the moment of the squares of u.
+    """u = g * sqrt(x + eps) / sqrt(v + eps), where x is the moment of the squares of u.
 
     M. Zeiler, ADADELTA: an adaptive learning rate method (2012), algorithm 1.
     """

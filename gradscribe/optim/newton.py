@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Minimisers that need products with the Hessian, or only the gradient: truncated Newton-CG and gradient descent."""
+"""Truncated Newton-CG, which uses Hessian-vector products, and gradient descent."""
 import math
 from collections.abc import Callable
 from typing import Any
@@ -13,13 +13,39 @@ from gradscribe.optim.results import CONVERGED, NO_STEP, TOO_MANY, OptimizeResul
 __all__ = ["gradient_descent", "newton_cg"]
 
 
+def _direction(f, x, g, norm, products):
+    """(p, products used): an approximate solution of H p = -g by conjugate gradients, H the Hessian of f at x."""
+    enough, used = min(0.5, math.sqrt(norm)) * norm, 0
+    p = np.zeros_like(x)
+    r = -g
+    d = -g
+    rr = norm * norm
+    for k in range(products):
+        curved = hvp(f, (x,), (d,))
+        used += 1
+        curvature = np.dot(d, curved)
+        if curvature <= 0.0:
+            if k == 0:
+                p += r
+            break
+        alpha = rr / curvature
+        p += alpha * d
+        r -= alpha * curved
+        rr_next = np.dot(r, r)
+        if math.sqrt(rr_next) <= enough:
+            break
+        d = r + (rr_next / rr) * d
+        rr = rr_next
+    return p, used
+
+
 def newton_cg(fun: Callable, x0: Any, args: tuple = (), *, maxiter: int = 200, gtol: float = 1e-6,
               maxcg: int | None = None) -> OptimizeResult:
-    """Minimises fun(x, *args) by Newton's method, its linear systems solved by conjugate gradients as far as is useful.
+    """Minimise fun(x, *args) by Newton's method with linear systems solved approximately by conjugate gradients.
 
-    x0 is a vector.  A direction is good enough when the residual is at most min(0.5, sqrt(|g|)) |g|, or after maxcg
-    products (20 times the number of unknowns if None), or where the curvature is not positive; the step is found by
-    backtracking.  It ends where the norm of the gradient is at most gtol.  Nocedal and Wright, Numerical optimization
+    x0 is a vector.  A linear solve ends when the residual is at most min(0.5, sqrt(|g|)) |g|, after maxcg products (20
+    times the number of unknowns if None), or at a direction of nonpositive curvature; the step length is found by
+    backtracking.  Terminates when the norm of the gradient is at most gtol.  Nocedal and Wright, Numerical optimization
     (2006), algorithm 7.1.
 
     >>> def rosenbrock(x):
@@ -43,27 +69,8 @@ def newton_cg(fun: Callable, x0: Any, args: tuple = (), *, maxiter: int = 200, g
         if nit == maxiter:
             status = TOO_MANY
             break
-        enough = min(0.5, math.sqrt(norm)) * norm
-        p = np.zeros_like(x)
-        r = -g
-        d = -g
-        rr = norm * norm
-        for k in range(products):
-            curved = hvp(f, (x,), (d,))
-            nhev += 1
-            curvature = np.dot(d, curved)
-            if curvature <= 0.0:
-                if k == 0:
-                    p += r
-                break
-            alpha = rr / curvature
-            p += alpha * d
-            r -= alpha * curved
-            rr_next = np.dot(r, r)
-            if math.sqrt(rr_next) <= enough:
-                break
-            d = r + (rr_next / rr) * d
-            rr = rr_next
+        p, used = _direction(f, x, g, norm, products)
+        nhev += used
         t, trials, found = backtracking(f, x, fx, np.dot(g, p), p)
         nfev += trials
         if not found:
@@ -79,9 +86,9 @@ def newton_cg(fun: Callable, x0: Any, args: tuple = (), *, maxiter: int = 200, g
 
 def gradient_descent(fun: Callable, x0: Any, args: tuple = (), *, maxiter: int = 1000, gtol: float = 1e-6,
                      stepsize: float | None = None) -> OptimizeResult:
-    """Minimises fun(x, *args) along the gradient, by steps of stepsize times it, or by backtracking if that is None.
+    """Minimise fun(x, *args) by steps of -stepsize times the gradient, or with backtracking if stepsize is None.
 
-    x0 is a vector.  A step that backtracking has shortened is tried at twice its length next.
+    x0 is a vector.  After a step that backtracking has shortened, the next one starts at twice that length.
 
     >>> found = gradient_descent(lambda x: np.sum((x - 3.0) ** 2), np.zeros(2))
     >>> found.x.round(5), found.success

@@ -18,7 +18,7 @@ __all__ = ["odeint", "rk4"]
 
 
 def _begin(y0, t):
-    """The state and the times in one floating dtype."""
+    """The state and the times converted to one floating dtype."""
     if isinstance(y0, (list, tuple, dict)):
         raise TypeError("y0 must be an array; gs.tree_util.ravel_pytree makes a vector of a tree")
     if np.ndim(t) != 1:
@@ -30,7 +30,7 @@ def _begin(y0, t):
 
 
 def _size(x, y, y_new, rtol, atol):
-    """The root mean square of x in units of what is tolerated.  Hairer, section II.4, equation 4.11."""
+    """The root mean square of x relative to the tolerance.  Hairer, section II.4, equation 4.11."""
     scaled = x / (atol + rtol * np.maximum(np.abs(y), np.abs(y_new)))
     return math.sqrt(np.mean(scaled * scaled))
 
@@ -109,7 +109,7 @@ def _continuous_backward(func, rtol, atol, mxstep, hmax, kept, dys):
     flat, unravel = ravel_pytree(args)
 
     def backwards(z, minus_t, flat):
-        """The state, its adjoint, and those of the time and of args, in time that runs back."""
+        """The derivatives of the state, its adjoint, and the adjoints of time and args, in reversed time."""
         y, dy = z[:n].reshape(shape), z[n:2 * n].reshape(shape)
         f, pulled = vjp(lambda y, t, flat: func(y, t, *unravel(flat)), y, -minus_t, flat)
         dfy, dft, dargs = pulled(dy)
@@ -134,12 +134,13 @@ def odeint(func: Callable, y0: Any, t: Any, *args: Any, rtol: float = 1.4e-8, at
            mxstep: float = math.inf, hmax: float = math.inf, adjoint: str = "steps") -> Any:
     """The solution of dy/dt = func(y, t, *args), y(t[0]) = y0, at the increasing times t, along a new first axis.
 
-    Steps of Dormand and Prince's pair of orders 5 and 4 are chosen so that the error of each is at most
-    atol + rtol |y|; values in between are those of the continuous extension (Hairer, section II.6).  y0 is an array.
-    adjoint='steps' differentiates the steps, whose lengths are taken as given; 'continuous' solves the adjoint
-    equation backwards in time and keeps y at the times t alone, for derivatives in y0, t and args but not in what func
-    closes over (R. Chen et al., Neural ordinary differential equations, 2018, appendix C).  RuntimeError where mxstep
-    steps between two times are not enough or steps become too short, TypeError for a y0 that is a container.
+    The steps of Dormand and Prince's pair of orders 5 and 4 are chosen so that the error of each is at most
+    atol + rtol |y|; values between steps are those of the continuous extension (Hairer, section II.6).  y0 is an array.
+    adjoint='steps' differentiates the steps, with their lengths as constants; 'continuous' solves the adjoint
+    equation backwards in time and stores y only at the times t, for derivatives in y0, t and args but not in variables
+    that func closes over (R. Chen et al., Neural ordinary differential equations, 2018, appendix C).  Raises
+    RuntimeError if mxstep steps between two times are not enough or steps become too short, TypeError for a container
+    as y0.
 
     >>> odeint(lambda y, t: -y, np.array([1.0]), np.array([0.0, 1.0, 2.0])).round(6)[:, 0]
     array([1.      , 0.367879, 0.135335])
@@ -153,9 +154,9 @@ def odeint(func: Callable, y0: Any, t: Any, *args: Any, rtol: float = 1.4e-8, at
 
 
 def rk4(func: Callable, y0: Any, t: Any, *args: Any) -> Any:
-    """The solution of dy/dt = func(y, t, *args) at the times t, by one classical Runge-Kutta step between two of them.
+    """The solution of dy/dt = func(y, t, *args) at the times t, by one classical Runge-Kutta step for each interval.
 
-    Hairer, section II.1, table 1.2.  TypeError for a y0 that is a container.
+    Hairer, section II.1, table 1.2.  Raises TypeError for a container as y0.
 
     >>> rk4(lambda y, t: -y, np.array([1.0]), np.linspace(0.0, 1.0, 101))[-1].round(8)
     array([0.36787944])

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Optimizers by name, chained from the parts in scaling and moments; defaults are those of Optax.
+"""The optimizers, as chains of the parts in scaling and moments; defaults are those of Optax.
 
-learning_rate is a number or a schedule: a function of the count of steps already made.
+learning_rate is a number or a schedule: a function of the number of steps so far.
 """
 from collections.abc import Callable
 from typing import Any
@@ -39,7 +39,7 @@ def _decay(weight_decay, mask):
 
 
 def sgd(learning_rate: Rate, momentum: float | None = None, nesterov: bool = False) -> GradientTransformation:
-    """Gradient descent, with momentum if given: m = g + momentum * m.
+    """Gradient descent, optionally with momentum: m = g + momentum * m.
 
     >>> opt = sgd(0.1)
     >>> opt.update([2.0], opt.init([1.0]))[0]
@@ -55,12 +55,12 @@ def momentum(learning_rate: Rate, mass: float = 0.9) -> GradientTransformation:
 
 
 def nesterov(learning_rate: Rate, mass: float = 0.9) -> GradientTransformation:
-    """sgd with Nesterov's momentum mass."""
+    """sgd with Nesterov momentum mass."""
     return sgd(learning_rate, mass, nesterov=True)
 
 
 def sign_sgd(learning_rate: Rate) -> GradientTransformation:
-    """Steps of the sign of the gradient."""
+    """Descent along the sign of the gradient."""
     return chain(scale_by_sign(), scale_by_learning_rate(learning_rate))
 
 
@@ -100,13 +100,13 @@ def adamw(learning_rate: Rate, b1: float = 0.9, b2: float = 0.999, eps: float = 
 
 def nadam(learning_rate: Rate, b1: float = 0.9, b2: float = 0.999, eps: float = 1e-8,
           eps_root: float = 0.0) -> GradientTransformation:
-    """Adam with Nesterov's momentum."""
+    """Adam with Nesterov momentum."""
     return adam(learning_rate, b1, b2, eps, eps_root, nesterov=True)
 
 
 def nadamw(learning_rate: Rate, b1: float = 0.9, b2: float = 0.999, eps: float = 1e-8, eps_root: float = 0.0,
            weight_decay: float = 1e-4, mask: Any = None) -> GradientTransformation:
-    """adamw with Nesterov's momentum."""
+    """adamw with Nesterov momentum."""
     return adamw(learning_rate, b1, b2, eps, eps_root, weight_decay, mask, nesterov=True)
 
 

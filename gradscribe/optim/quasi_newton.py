@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Minimisers that learn the curvature from gradients: BFGS, and L-BFGS with limited memory.
+"""Quasi-Newton minimisers: BFGS, and L-BFGS with limited memory.
 
 J. Nocedal and S. Wright, Numerical optimization (2006), chapters 6 and 7.
 """
@@ -17,7 +17,7 @@ __all__ = ["bfgs", "lbfgs"]
 
 
 def bfgs(fun: Callable, x0: Any, args: tuple = (), *, maxiter: int | None = None, gtol: float = 1e-6) -> OptimizeResult:
-    """Minimises fun(x, *args) with an approximate inverse Hessian, a matrix, and steps of the strong Wolfe conditions.
+    """Minimise fun(x, *args) with a dense approximate inverse Hessian and a strong Wolfe line search.
 
     x0 is a vector; maxiter is 200 times its length if None.  Algorithm 6.1, started with equation 6.20.
 
@@ -64,10 +64,10 @@ def bfgs(fun: Callable, x0: Any, args: tuple = (), *, maxiter: int | None = None
 
 def lbfgs(fun: Callable, x0: Any, args: tuple = (), *, maxiter: int = 1000, gtol: float = 1e-6,
           memory: int = 10) -> OptimizeResult:
-    """Minimises fun(x, *args) with the last steps and changes of the gradient, as many as memory, and no matrix.
+    """Minimise fun(x, *args) with the last `memory` steps and gradient differences instead of a matrix.
 
-    x0 is a vector.  Algorithms 7.4 (two loops) and 7.5, with steps of the strong Wolfe conditions; the initial matrix
-    is that of equation 7.20.  ValueError where memory is below 1.
+    x0 is a vector.  Algorithms 7.4 (two loops) and 7.5, with a strong Wolfe line search; the initial matrix is that of
+    equation 7.20.  Raises ValueError if memory is below 1.
 
     >>> found = lbfgs(lambda x: np.sum(np.arange(1.0, 5.0) * (x - 1.0) ** 2), np.zeros(4))
     >>> found.x.round(6), found.success
@@ -88,7 +88,7 @@ def lbfgs(fun: Callable, x0: Any, args: tuple = (), *, maxiter: int = 1000, gtol
     nit, nfev, status = 0, 1, CONVERGED
     S, Y = np.zeros((memory, n), dtype=x.dtype), np.zeros((memory, n), dtype=x.dtype)
     rho, alpha = np.zeros(memory), np.zeros(memory)
-    kept, scale = 0, 1.0                        # the number of pairs until now; pair k is in row k % memory
+    kept, scale = 0, 1.0                        # the number of pairs so far; pair k is in row k % memory
     while norm > gtol:
         if nit == maxiter:
             status = TOO_MANY

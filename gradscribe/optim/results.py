@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the solvers return, and the lengths that they ask for."""
+"""The results of the solvers, and the check of their arguments."""
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,8 +13,8 @@ class OptimizeResult(NamedTuple):
     """The result of a minimiser.
 
     x, its value fun and gradient jac; grad_norm is the Euclidean norm of jac.  nit counts iterations, nfev evaluations
-    of the function, nhev products with the Hessian.  success is status == 0; status 1: as many iterations as were
-    allowed; 2: no further step was found, as happens where rounding hides the decrease.
+    of the function, nhev products with the Hessian.  success is status == 0; status 1: the maximum number of
+    iterations; 2: no further step was found, for example because rounding hides the decrease.
     """
     x: Any
     fun: Any
@@ -36,7 +36,7 @@ class RootResult(NamedTuple):
 
 
 class LinearInfo(NamedTuple):
-    """How a linear solver ended: products with the matrix, the norm of the residual, whether it converged."""
+    """The outcome of a linear solver: products with the matrix, the norm of the residual, whether it converged."""
     products: int
     residual_norm: Any
     success: bool
@@ -49,6 +49,6 @@ class LinearResult(NamedTuple):
 
 
 def need_vector(x: Any, name: str) -> None:
-    """ValueError unless x has one axis."""
+    """Raise ValueError unless x has one axis."""
     if np.ndim(x) != 1:
         raise ValueError(f"{name} must have one axis, not {np.ndim(x)}: see gs.tree_util.ravel_pytree")

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Roots and fixed points, with derivatives by the implicit function theorem.
 
-What a root depends on is passed as args: derivatives are those of f(x, *args) with respect to args, not to what f
-closes over, which is refused.  They are reverse mode's; the steps that found the root are not differentiated.
+Parameters of a root are passed as args: derivatives are those of f(x, *args) in args.  Derivatives in variables that f
+closes over raise an error.  Only reverse mode is supported; the solver's steps are not differentiated.
 M. Blondel et al., Efficient and modular implicit differentiation (2022).
 """
 import functools
@@ -24,7 +24,7 @@ def _same_root(f, x, args):
 
 
 def _scalar_forward(f, x, args):
-    x = _scalar_root(f, x, args)        # a derivative of the derivative comes through here
+    x = _scalar_root(f, x, args)        # for derivatives of the derivative
     return x, (x, args)
 
 
@@ -51,9 +51,9 @@ _vector_root.defvjp(_vector_forward, _vector_backward)
 
 
 def bisect(f: Callable, a: float, b: float, args: tuple = (), *, xtol: float = 1e-12, maxiter: int = 200) -> RootResult:
-    """A root of f(x, *args) between a and b, where f has different signs, by halving.
+    """A root of f(x, *args) between a and b, where f has different signs, by bisection.
 
-    It ends where half of the interval is at most xtol.  ValueError where the signs are the same.
+    Terminates when half of the interval is at most xtol.  Raises ValueError if the signs are equal.
 
     >>> round(bisect(lambda x, c: x * x - c, 0.0, 2.0, (2.0,)).x, 10)
     1.4142135624
@@ -80,10 +80,10 @@ def bisect(f: Callable, a: float, b: float, args: tuple = (), *, xtol: float = 1
 
 def brentq(f: Callable, a: float, b: float, args: tuple = (), *, xtol: float = 2e-12, rtol: float = 1e-15,
            maxiter: int = 100) -> RootResult:
-    """A root of f(x, *args) between a and b, where f has different signs, by interpolation that falls back on halving.
+    """A root of f(x, *args) between a and b, where f has different signs, by interpolation with bisection as fallback.
 
-    It ends where the root is known to xtol + rtol |x|.  R. Brent, Algorithms for minimization without derivatives
-    (1973), chapter 4.  ValueError where the signs are the same.
+    Terminates when the root is known to within xtol + rtol |x|.  R. Brent, Algorithms for minimization without
+    derivatives (1973), chapter 4.  Raises ValueError if the signs are equal.
 
     >>> found = brentq(lambda x, c: x ** 3 - c, 0.0, 3.0, (8.0,))
     >>> round(found.x, 10), found.success
@@ -137,7 +137,7 @@ def brentq(f: Callable, a: float, b: float, args: tuple = (), *, xtol: float = 2
 
 
 def newton(f: Callable, x0: float, args: tuple = (), *, tol: float = 1e-12, maxiter: int = 50) -> RootResult:
-    """A root of f(x, *args), x a number, by Newton's method from x0; it ends where a step is at most tol (1 + |x|).
+    """A root of f(x, *args), x a number, by Newton's method from x0, until a step is at most tol (1 + |x|).
 
     >>> round(newton(lambda x, c: x * x - c, 1.0, (2.0,)).x, 10)
     1.4142135624
@@ -159,7 +159,7 @@ def newton(f: Callable, x0: float, args: tuple = (), *, tol: float = 1e-12, maxi
 def root(f: Callable, x0: Any, args: tuple = (), *, tol: float = 1e-10, maxiter: int = 50) -> RootResult:
     """A root of f(x, *args), x and f vectors of one length, by Newton's method with steps halved until |f| decreases.
 
-    It ends where no entry of f is larger than tol.
+    Terminates when no entry of f is larger than tol.
 
     >>> found = root(lambda x, c: np.array([x[0] * x[1] - c, x[0] - x[1]]), np.ones(2), (4.0,))
     >>> found.x.round(8), found.success
@@ -210,7 +210,7 @@ def _fixed_forward(f, x0, args, tol, maxiter):
 
 
 def _fixed_backward(f, tol, maxiter, kept, dx):
-    """u = dx + u df/dx, by repetition too; the adjoint of args is u df/dargs."""
+    """Solves u = dx + u df/dx by iteration too; the adjoint of args is u df/dargs."""
     x, args = kept
     u, change, nit = dx, np.inf, 0
     while change > tol and nit < maxiter:
@@ -225,9 +225,9 @@ _fixed_point.defvjp(_fixed_forward, _fixed_backward)
 
 
 def fixed_point(f: Callable, x0: Any, args: tuple = (), *, tol: float = 1e-12, maxiter: int = 1000) -> Any:
-    """x with x = f(x, *args), by repetition from x0 until no entry changes by more than tol; f must contract.
+    """The x with x = f(x, *args), by iteration from x0 until no entry changes by more than tol.
 
-    x is an array of any shape.  The adjoint is found by repetition as well, and makes no matrix.
+    f must be a contraction; x is an array of any shape.  The adjoint is found by iteration as well, without a matrix.
 
     >>> float(fixed_point(lambda x, a: np.cos(a * x), np.array(1.0), (1.0,)).round(8))
     0.73908513

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The parts that optimizers are chained from: momentum, scalings by moments of the gradients, clipping, weight decay.
+"""The parts of optimizers: momentum, scalings, clipping and weight decay.
 
-Everywhere g is the gradient, m its first moment, v its second one, u the update.  b1 and b2 are how much of a moment is
-kept at each step; a moment that starts at zero is corrected by 1 - b^t (Adam, section 3).
+g is the gradient, m its first moment, u the update.  A moment that starts at zero is corrected by 1 - decay^t (Adam,
+section 3).
 """
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -53,7 +53,7 @@ def scale_by_schedule(step_size_fn: Callable[[int], float]) -> GradientTransform
 
 def scale_by_learning_rate(learning_rate: float | Callable[[int], float], *, flip_sign: bool = True,
                            ) -> GradientTransformation:
-    """Scales by a number, or by a schedule's value at each step; with the sign changed, so that adding goes downhill.
+    """Scaling by a number or a schedule; with flip_sign by its negative, so that adding updates is a descent.
 
     >>> scale_by_learning_rate(0.5).update([2.0], ())[0]
     [-1.0]
@@ -123,7 +123,7 @@ def add_decayed_weights(weight_decay: float, mask: Any = None) -> GradientTransf
 
 
 def clip(max_delta: float) -> GradientTransformation:
-    """Each entry between -max_delta and max_delta.
+    """Each entry clipped to [-max_delta, max_delta].
 
     >>> clip(1.0).update([np.array([-3.0, 0.5])], ())[0]
     [array([-1. ,  0.5])]
@@ -132,14 +132,14 @@ def clip(max_delta: float) -> GradientTransformation:
 
 
 def clip_by_block_rms(threshold: float) -> GradientTransformation:
-    """Each leaf scaled down so that the root of the mean of its squares is at most threshold."""
+    """Each leaf scaled down so that its root mean square is at most threshold."""
     def clipped(g):
         return g / np.maximum(1.0, np.sqrt(np.mean(abs_sq(g))) / threshold)
     return stateless(lambda updates, params: tree_map(clipped, updates))
 
 
 def clip_by_global_norm(max_norm: float) -> GradientTransformation:
-    """All entries scaled by one factor so that global_norm is at most max_norm.
+    """All entries scaled down by one factor so that global_norm is at most max_norm.
 
     R. Pascanu et al., On the difficulty of training recurrent neural networks (2013), algorithm 1.
 
@@ -154,7 +154,7 @@ def clip_by_global_norm(max_norm: float) -> GradientTransformation:
 
 
 def zero_nans() -> GradientTransformation:
-    """Zero where g is NaN.
+    """g with NaN replaced by zero.
 
     >>> zero_nans().update([np.array([np.nan, 1.0])], ())[0]
     [array([0., 1.])]
@@ -166,8 +166,8 @@ def scale_by_trust_ratio(min_norm: float = 0.0, trust_coefficient: float = 1.0, 
                          ) -> GradientTransformation:
     """u = g * trust_coefficient * |parameter| / (|g| + eps), leaf by leaf; norms are at least min_norm.
 
-    A leaf of zeros, or whose gradient is zero, is left as it is.  Y. You et al., Large batch optimization for deep
-    learning: training BERT in 76 minutes (2020), algorithm 1.  ValueError without parameters.
+    A leaf that is zero or has a zero gradient is unchanged.  Y. You et al., Large batch optimization for deep learning:
+    training BERT in 76 minutes (2020), algorithm 1.  Raises ValueError without parameters.
 
     >>> scale_by_trust_ratio().update([np.array([3.0, 4.0])], (), [np.array([10.0, 0.0])])[0]
     [array([6., 8.])]

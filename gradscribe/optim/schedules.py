@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Schedules: functions of the count of steps already made, whose value is a learning rate or another coefficient.
+"""Schedules: functions from the number of steps so far to a learning rate or another coefficient.
 
-The first step asks for schedule(0).  Values are Python numbers, so that they leave the dtype of what they scale alone.
+The first step uses schedule(0).  Values are Python numbers, so that scaling by them does not change a dtype.
 """
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -38,7 +38,7 @@ def polynomial_schedule(init_value: float, end_value: float, power: float, trans
                         transition_begin: int = 0) -> Schedule:
     """From init_value to end_value as (1 - t)^power, t from 0 to 1 in transition_steps steps after transition_begin.
 
-    ValueError where transition_steps is not positive or transition_begin is negative.
+    Raises ValueError if transition_steps is not positive or transition_begin is negative.
 
     >>> [polynomial_schedule(1.0, 0.0, 2, 4)(count) for count in (0, 2, 4, 9)]
     [1.0, 0.25, 0.0, 0.0]
@@ -53,7 +53,7 @@ def polynomial_schedule(init_value: float, end_value: float, power: float, trans
 
 
 def linear_schedule(init_value: float, end_value: float, transition_steps: int, transition_begin: int = 0) -> Schedule:
-    """From init_value to end_value along a line, in transition_steps steps after transition_begin.
+    """Linear from init_value to end_value in transition_steps steps after transition_begin.
 
     >>> [linear_schedule(1.0, 0.0, 4)(count) for count in (0, 1, 4, 9)]
     [1.0, 0.75, 0.0, 0.0]
@@ -63,7 +63,7 @@ def linear_schedule(init_value: float, end_value: float, transition_steps: int, 
 
 def piecewise_constant_schedule(init_value: float, boundaries_and_scales: Mapping[int, float] | None = None,
                                 ) -> Schedule:
-    """init_value, multiplied by a scale at each boundary that is reached.  ValueError for a negative scale.
+    """init_value, multiplied by a scale from each boundary on.  Raises ValueError for a negative scale.
 
     >>> [piecewise_constant_schedule(1.0, {2: 0.5, 4: 0.1})(count) for count in (1, 2, 4)]
     [1.0, 0.5, 0.05]
@@ -83,10 +83,10 @@ def piecewise_constant_schedule(init_value: float, boundaries_and_scales: Mappin
 
 def exponential_decay(init_value: float, transition_steps: int, decay_rate: float, transition_begin: int = 0,
                       staircase: bool = False, end_value: float | None = None) -> Schedule:
-    """init_value * decay_rate^(count / transition_steps) after transition_begin, in jumps if staircase.
+    """init_value * decay_rate^(count / transition_steps) after transition_begin; with staircase, exponents are floored.
 
-    end_value bounds it: from below for a decay_rate below 1, from above otherwise.  ValueError where transition_steps
-    or decay_rate is not positive or transition_begin is negative.
+    end_value is a lower bound for a decay_rate below 1, else an upper bound.  Raises ValueError if transition_steps or
+    decay_rate is not positive or transition_begin is negative.
 
     >>> [exponential_decay(1.0, 2, 0.25, end_value=0.1)(count) for count in (0, 1, 2, 9)]
     [1.0, 0.5, 0.25, 0.1]
@@ -108,7 +108,7 @@ def cosine_decay_schedule(init_value: float, decay_steps: int, alpha: float = 0.
     """From init_value to alpha * init_value along half a cosine, to a power, in decay_steps steps.
 
     I. Loshchilov and F. Hutter, SGDR: stochastic gradient descent with warm restarts (2017), equation 5.
-    ValueError where decay_steps is not positive.
+    Raises ValueError if decay_steps is not positive.
 
     >>> [round(cosine_decay_schedule(1.0, 4)(count), 3) for count in (0, 1, 2, 4, 9)]
     [1.0, 0.854, 0.5, 0.0, 0.0]
@@ -122,9 +122,9 @@ def cosine_decay_schedule(init_value: float, decay_steps: int, alpha: float = 0.
 
 
 def join_schedules(schedules: Sequence[Schedule], boundaries: Sequence[int]) -> Schedule:
-    """One schedule after the other: each begins at its boundary and counts from there.
+    """Schedules in sequence: each begins at its boundary and counts from there.
 
-    ValueError unless there is one boundary less than there are schedules.
+    Raises ValueError unless there is one boundary less than there are schedules.
 
     >>> joined = join_schedules([constant_schedule(0.1), linear_schedule(1.0, 0.0, 4)], [3])
     >>> [joined(count) for count in (0, 2, 3, 5)]
@@ -143,13 +143,13 @@ def join_schedules(schedules: Sequence[Schedule], boundaries: Sequence[int]) -> 
 
 
 def warmup_constant_schedule(init_value: float, peak_value: float, warmup_steps: int) -> Schedule:
-    """From init_value to peak_value along a line, and constant then."""
+    """Linear from init_value to peak_value, then constant."""
     return linear_schedule(init_value, peak_value, warmup_steps)
 
 
 def warmup_cosine_decay_schedule(init_value: float, peak_value: float, warmup_steps: int, decay_steps: int,
                                  end_value: float = 0.0, exponent: float = 1.0) -> Schedule:
-    """From init_value to peak_value along a line, then to end_value along half a cosine; decay_steps counts both.
+    """Linear from init_value to peak_value, then to end_value along half a cosine; decay_steps counts both.
 
     >>> schedule = warmup_cosine_decay_schedule(0.0, 1.0, 4, 12, end_value=0.5)
     >>> [schedule(count) for count in (0, 2, 4, 8, 12)]
@@ -163,6 +163,6 @@ def warmup_cosine_decay_schedule(init_value: float, peak_value: float, warmup_st
 def warmup_exponential_decay_schedule(init_value: float, peak_value: float, warmup_steps: int, transition_steps: int,
                                       decay_rate: float, transition_begin: int = 0, staircase: bool = False,
                                       end_value: float | None = None) -> Schedule:
-    """From init_value to peak_value along a line, then exponential_decay from there."""
+    """Linear from init_value to peak_value, then exponential_decay from there."""
     decay = exponential_decay(peak_value, transition_steps, decay_rate, transition_begin, staircase, end_value)
     return join_schedules([linear_schedule(init_value, peak_value, warmup_steps), decay], [warmup_steps])

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What update rules do with trees of arrays: one function over all leaves, with several results for each."""
+"""Helpers for update rules on trees of arrays."""
 from collections.abc import Callable
 from typing import Any
 
@@ -11,9 +11,9 @@ __all__ = ["abs_sq", "global_norm", "map_several", "tree_zeros_like"]
 
 
 def map_several(f: Callable, count: int, tree: Any, *rest: Any) -> tuple[Any, ...]:
-    """As tree_map of an f with count results: a tree for each of them.
+    """tree_map for an f with count results: a tuple of trees.
 
-    All results of a leaf are made before the next leaf is looked at, so that compiled code passes over each array once.
+    All results for a leaf are computed before the next leaf, so that compiled code reads each array once.
 
     >>> map_several(lambda g, m: (g + m, g - m), 2, [1.0, (2.0,)], [10.0, (20.0,)])
     ([11.0, (22.0,)], [-9.0, (-18.0,)])

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One or some of many: categories, permutations, samples."""
+"""Discrete choices: categories, permutations, samples."""
 import math
 from typing import Any
 
@@ -17,12 +17,12 @@ __all__ = ["categorical", "choice", "permutation"]
 
 def categorical(key: NDArray, logits: ArrayLike, axis: int = -1, shape: int | tuple[int, ...] | None = None,
                 replace: bool = True, mode: str = "low") -> NDArray[np.int64]:
-    """Indices along an axis, of probability proportional to exp(logits): by the largest sum with a Gumbel number.
+    """Indices along an axis with probability proportional to exp(logits), by the Gumbel-max trick.
 
-    shape: by default that of logits without the axis; axes before those are further samples, which are all different
-    where replace is False: the largest sums in order (W. Kool, H. van Hoof, M. Welling: Stochastic beams and where to
-    find them, ICML 2019). mode: as in `gumbel`. Raises ValueError where shapes do not fit, or where more different
-    samples are asked for than there are categories.
+    shape: by default that of logits without the axis; leading axes hold further samples, which are distinct if replace
+    is False: the largest Gumbel sums in order (W. Kool, H. van Hoof, M. Welling: Stochastic beams and where to find
+    them, ICML 2019). mode: as in `gumbel`. Raises ValueError for shapes that do not fit, and for more distinct samples
+    than categories.
 
     >>> categorical(np.zeros(2, np.uint32), np.log(np.array([0.1, 0.2, 0.7])), shape=(5,))
     array([2, 2, 2, 1, 1])
@@ -47,10 +47,9 @@ def categorical(key: NDArray, logits: ArrayLike, axis: int = -1, shape: int | tu
 
 
 def permutation(key: NDArray, x: int | ArrayLike, axis: int = 0, independent: bool = False) -> NDArray:
-    """An array shuffled along an axis, or np.arange(x) where x is an integer.
+    """An array shuffled along an axis, or np.arange(x) shuffled for an integer x.
 
-    independent: whether each line along the axis is shuffled by itself. Raises TypeError where x is a single number
-    that is not an integer.
+    independent: shuffle each line along the axis separately. Raises TypeError for a scalar x that is not an integer.
 
     >>> permutation(np.zeros(2, np.uint32), 5)
     array([0, 1, 4, 3, 2])
@@ -79,9 +78,9 @@ def ranked(key, n):
 
 
 def rounds(key, n):
-    """A key for each time that n entries are sorted by random 32-bit numbers, of which some may be equal.
+    """A key for each of several sorts of n entries by random 32-bit numbers, some of which may be equal.
 
-    As often as makes it unlikely that two entries have the same numbers each time: at most n ** -3.
+    The number of sorts makes the probability that two entries have equal numbers in all of them at most n ** -3.
     """
     times = math.ceil(3 * math.log(max(1, n)) / math.log(2**32 - 1))
     keys = np.zeros((times, 2), np.uint32)
@@ -94,11 +93,11 @@ def rounds(key, n):
 
 def choice(key: NDArray, a: int | Any, shape: int | tuple[int, ...] = (), replace: bool = True,
            p: ArrayLike | None = None, axis: int = 0, mode: str = "low") -> NDArray:
-    """Samples of the entries of a along an axis, or of np.arange(a) where a is an integer.
+    """Samples of the entries of a along an axis, or of np.arange(a) for an integer a.
 
-    The given shape stands in the place of the axis. replace: whether an entry may come twice. p: the probabilities, by
-    default all equal. mode: as in `gumbel`, where there are probabilities and no replacement. Raises ValueError where
-    there are too few entries, or as many probabilities as there are not.
+    shape replaces the axis. replace: whether an entry may be drawn twice. p: the probabilities, by default all equal.
+    mode: as in `gumbel`, for probabilities without replacement. Raises ValueError for too few entries, and for a wrong
+    number of probabilities.
 
     >>> choice(np.zeros(2, np.uint32), np.array([2.0, 3.0, 5.0]), (4,))
     array([2., 5., 5., 5.])
@@ -121,7 +120,7 @@ def choice(key: NDArray, a: int | Any, shape: int | tuple[int, ...] = (), replac
 
 
 def weighted(key, n, many, replace, p, mode):
-    """Indices of given probabilities."""
+    """Indices with given probabilities."""
     if p.shape != (n,):
         raise ValueError("there is one probability for each entry")
     if not replace:

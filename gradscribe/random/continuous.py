@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Real numbers that are a function of one uniform number: of those whose distribution is easily inverted."""
+"""Continuous distributions by inversion: each number is a function of one uniform number."""
 import math
 
 import numpy as np
@@ -10,18 +10,18 @@ from gradscribe.random.uniforms import floating, unit
 
 __all__ = ["cauchy", "exponential", "gumbel", "laplace", "logistic", "pareto", "rayleigh", "triangular", "weibull_min"]
 
-TINY = {4: 2.0**-126, 8: 2.0**-1022}                        # the least normal number, of so many bytes
-STEP = {4: 2.0**-23, 8: 2.0**-52}                           # from 1 to the next number
+TINY = {4: 2.0**-126, 8: 2.0**-1022}                        # the smallest normal number, by size in bytes
+STEP = {4: 2.0**-23, 8: 2.0**-52}                           # the machine epsilon, by size in bytes
 
 
 def positive(key, n, dtype):
-    """An array of n numbers in (0, 1): the least normal number in the place of 0."""
+    """An array of n numbers in (0, 1), with the smallest normal number instead of 0."""
     number = unit(key, n, dtype)
     return np.maximum(number, np.asarray(TINY[np.zeros((), dtype).itemsize], dtype))
 
 
 def exponential(key: NDArray, shape: int | tuple[int, ...] = (), dtype: DTypeLike = np.float64) -> NDArray:
-    """Numbers of density exp(-x), x >= 0. As all of this file: ValueError for dtypes beside float32 and float64.
+    """Numbers of density exp(-x), x >= 0. Like all of this module, ValueError unless dtype is float32 or float64.
 
     >>> exponential(np.zeros(2, np.uint32), (2,)).round(6)
     array([0.542071, 0.243723])
@@ -34,7 +34,7 @@ def gumbel(key: NDArray, shape: int | tuple[int, ...] = (), dtype: DTypeLike = n
            mode: str = "low") -> NDArray:
     """Numbers of density exp(-x - exp(-x)), the distribution of maxima.
 
-    mode "high" draws twice, for rare large numbers in float32. Raises ValueError for another.
+    mode "high" uses twice as many bits, for rare large numbers in float32. Raises ValueError for another mode.
 
     >>> gumbel(np.zeros(2, np.uint32), (2,)).round(6)
     array([ 0.137906, -0.425993])
@@ -91,7 +91,7 @@ def cauchy(key: NDArray, shape: int | tuple[int, ...] = (), dtype: DTypeLike = n
 
 def pareto(key: NDArray, b: ArrayLike, shape: int | tuple[int, ...] | None = None,
            dtype: DTypeLike = np.float64) -> NDArray:
-    """Numbers of density b / x ** (b + 1), x >= 1; of the given shape, or that of b.
+    """Numbers of density b / x ** (b + 1), x >= 1; of the given shape or that of b.
 
     >>> pareto(np.zeros(2, np.uint32), 2.0, (2,)).round(6)
     array([1.311321, 1.129598])
@@ -103,7 +103,7 @@ def pareto(key: NDArray, b: ArrayLike, shape: int | tuple[int, ...] | None = Non
 
 def weibull_min(key: NDArray, scale: float | NDArray, concentration: float | NDArray, shape: int | tuple[int, ...] = (),
                 dtype: DTypeLike = np.float64) -> NDArray:
-    """scale times a power, 1 / concentration, of an exponential number: broadcast against the given shape.
+    """scale times an exponential number to the power 1 / concentration; parameters are broadcast to the given shape.
 
     >>> weibull_min(np.zeros(2, np.uint32), 1.0, 2.0, (2,)).round(6)
     array([0.736254, 0.493683])
@@ -115,7 +115,7 @@ def weibull_min(key: NDArray, scale: float | NDArray, concentration: float | NDA
 
 def rayleigh(key: NDArray, scale: ArrayLike, shape: int | tuple[int, ...] | None = None,
              dtype: DTypeLike = np.float64) -> NDArray:
-    """Numbers of density x / s ** 2 exp(-x ** 2 / (2 s ** 2)), s the scale; of the given shape, or that of scale.
+    """Numbers of density x / s ** 2 exp(-x ** 2 / (2 s ** 2)), s the scale; of the given shape or that of scale.
 
     >>> rayleigh(np.zeros(2, np.uint32), 1.0, (2,)).round(6)
     array([1.319986, 1.74992 ])
@@ -128,7 +128,7 @@ def rayleigh(key: NDArray, scale: ArrayLike, shape: int | tuple[int, ...] | None
 
 def triangular(key: NDArray, left: ArrayLike, mode: ArrayLike, right: ArrayLike,
                shape: int | tuple[int, ...] | None = None, dtype: DTypeLike = np.float64) -> NDArray:
-    """Numbers in [left, right] of a density that rises to mode and falls, both linearly.
+    """Numbers in [left, right] of a density that rises linearly to mode and then falls linearly.
 
     >>> triangular(np.zeros(2, np.uint32), 0.0, 0.5, 1.0, (2,)).round(6)
     array([0.457415, 0.328858])

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Numbers of events: integers, and real numbers that are whole, whose derivative in any parameter is zero.
+"""Discrete distributions of counts, as integers or integral floats; their derivative in any parameter is zero.
 
-As in JAX, the entries that are drawn together wait for one another: what an entry becomes depends on how long the
-others take, and an entry that is drawn alone may be another number.
+As in JAX, the entries of an array share the rounds of rejection: the value of an entry depends on how many rounds the
+others need, and an entry that is drawn alone may differ.
 """
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
@@ -15,7 +15,7 @@ from gradscribe.runtime.derivatives import stop_gradient
 
 __all__ = ["binomial", "geometric", "multinomial", "poisson"]
 
-# the rest of Stirling's series for ln k!, k = 0, ..., 9
+# the remainder of Stirling's formula for ln k!, k = 0, ..., 9
 STIRLING = np.array([0.0810614667953272, 0.0413406959554092, 0.0276779256849983, 0.02079067210376509,
                      0.0166446911898211, 0.0138761288230707, 0.0118967099458917, 0.010411265261972,
                      0.00925546218271273, 0.00833056343336287])
@@ -23,9 +23,9 @@ STIRLING = np.array([0.0810614667953272, 0.0413406959554092, 0.0276779256849983,
 
 def geometric(key: NDArray, p: ArrayLike, shape: int | tuple[int, ...] | None = None,
               dtype: DTypeLike = np.int64) -> NDArray:
-    """The number of trials up to the first success, of probability p each; of the given shape or that of p.
+    """The number of trials up to the first success, each with probability p; of the given shape or that of p.
 
-    Raises ValueError for a dtype that is not of integers, and where shapes do not fit.
+    Raises ValueError for a dtype that is not an integer dtype, and for shapes that do not fit.
 
     >>> geometric(np.zeros(2, np.uint32), 0.1, (4,))
     array([ 9, 15,  1,  6])
@@ -39,7 +39,7 @@ def geometric(key: NDArray, p: ArrayLike, shape: int | tuple[int, ...] | None = 
 
 
 def integral(dtype):
-    """The dtype of integers to draw: int64 where None is given."""
+    """The dtype of integers to draw; int64 for None."""
     if dtype is None:
         return np.int64
     if not np.issubdtype(dtype, np.integer):
@@ -55,11 +55,11 @@ def real(value: ArrayLike) -> NDArray:
 
 def poisson(key: NDArray, lam: ArrayLike, shape: int | tuple[int, ...] | None = None,
             dtype: DTypeLike = np.int64) -> NDArray:
-    """How many events happen where lam are expected; of the given shape or that of lam. -1 where lam is NaN.
+    """Poisson counts with mean lam; of the given shape or that of lam. -1 where lam is NaN.
 
-    Computed in float32: by products of uniform numbers where lam < 10 (D. Knuth: The Art of Computer Programming,
+    Computed in float32: by products of uniform numbers for lam < 10 (D. Knuth: The Art of Computer Programming,
     volume 2, 3.4.1), else by transformed rejection (W. Hormann: The transformed rejection method for generating Poisson
-    random variables, 1993). Raises ValueError for a dtype that is not of integers, and where shapes do not fit.
+    random variables, 1993). Raises ValueError for a dtype that is not an integer dtype, and for shapes that do not fit.
 
     >>> poisson(np.zeros(2, np.uint32), 3.0, (4,))
     array([0, 0, 4, 4])
@@ -74,7 +74,7 @@ def poisson(key: NDArray, lam: ArrayLike, shape: int | tuple[int, ...] | None = 
 
 
 def knuth(key, rate):
-    """How many uniform numbers have a product above exp(-rate); one less where rate is no number above 0."""
+    """The number of uniform numbers with a product above exp(-rate); -1 unless rate is positive."""
     count, log_product = np.full_like(rate, -1), np.zeros_like(rate)
     left = log_product > -rate
     while np.any(left):
@@ -87,7 +87,7 @@ def knuth(key, rate):
 
 
 def hormann(key, rate, done):
-    """Counts of rates of 10 or more; the entries are drawn until each has been accepted once, or not at all if done."""
+    """Counts for rates of 10 or more, drawn until each entry is accepted once, or not at all if done."""
     log_rate = np.log(rate)
     b = np.float32(0.931) + np.float32(2.53) * np.sqrt(rate)
     a = np.float32(-0.059) + np.float32(0.02483) * b
@@ -115,11 +115,11 @@ def hormann(key, rate, done):
 
 def binomial(key: NDArray, n: ArrayLike, p: ArrayLike, shape: int | tuple[int, ...] | None = None,
              dtype: DTypeLike = np.float64) -> NDArray:
-    """How many of n trials succeed, of probability p each, as real numbers; of the given shape or that of n and p.
+    """The number of successes in n trials of probability p, as floats; of the given shape or that of n and p.
 
-    By sums of geometric numbers where n p <= 10 (L. Devroye: Non-uniform random variate generation, 1986, X.4), else by
-    transformed rejection (W. Hormann: The generation of binomial random variates, 1993). NaN where n is negative or
-    NaN, or p is. Raises ValueError for a dtype other than float32 and float64, and where shapes do not fit.
+    By sums of geometric numbers for n p <= 10 (L. Devroye: Non-uniform random variate generation, 1986, X.4), else by
+    transformed rejection (W. Hormann: The generation of binomial random variates, 1993). NaN where n or p is negative
+    or NaN. Raises ValueError for a dtype other than float32 and float64, and for shapes that do not fit.
 
     >>> binomial(np.zeros(2, np.uint32), 10, 0.3, (4,))
     array([4., 1., 3., 4.])
@@ -148,7 +148,7 @@ def binomial(key: NDArray, n: ArrayLike, p: ArrayLike, shape: int | tuple[int, .
 
 
 def geometric_sums(key, trials, q):
-    """How many geometric numbers have a sum of at most so many trials."""
+    """The number of geometric numbers whose sum is at most the number of trials."""
     log_miss = np.log1p(-q)
     never = log_miss == 0
     count, total = np.full_like(q, -1), np.zeros_like(q)
@@ -165,7 +165,7 @@ def geometric_sums(key, trials, q):
 
 
 def rejection(key, trials, q, done):
-    """Counts of many trials; the entries are drawn until each has been accepted once, or not at all if done."""
+    """Counts for many trials, drawn until each entry is accepted once, or not at all if done."""
     spread = np.sqrt(trials * q * (1 - q))
     b = 1.15 + 2.53 * spread
     a = -0.0873 + 0.0248 * b + 0.01 * q
@@ -197,7 +197,7 @@ def rejection(key, trials, q, done):
 
 
 def stirling(k):
-    """ln k! less Stirling's formula, of whole numbers: by a table, and by three terms of the series from 10 on."""
+    """ln k! minus Stirling's formula, for integral k: from a table, and by three terms of the series from 10 on."""
     square = (k + 1) * (k + 1)
     series = (1.0 / 12 - (1.0 / 360 - 1.0 / 1260 / square) / square) / (k + 1)
     return np.where(k <= 9, STIRLING.astype(k.dtype)[np.clip(k, 0, 9).astype(np.int64)], series)
@@ -205,9 +205,9 @@ def stirling(k):
 
 def multinomial(key: NDArray, n: ArrayLike, p: ArrayLike, *, shape: tuple[int, ...] | None = None,
                 dtype: DTypeLike = np.float64) -> NDArray:
-    """How many of n trials have each of the outcomes along the last axis of p, as real numbers; of the shape of p.
+    """The number of trials, of n, with each outcome along the last axis of p, as floats; of the shape of p.
 
-    One `binomial` after the other. n (...), p (..., k), of any sum.
+    Drawn by one `binomial` for each outcome. n is (...), p is (..., k) and need not sum to 1.
 
     >>> multinomial(np.zeros(2, np.uint32), 10, np.array([0.2, 0.3, 0.5]))
     array([1., 4., 5.])

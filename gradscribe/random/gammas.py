@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Numbers of gamma distributions, and what is made of them.
+"""Gamma distributions, and distributions derived from them.
 
-G. Marsaglia, W. Tsang: A simple method for generating gamma variables, ACM TOMS 26, 2000, doi:10.1145/358407.358414. A
-number is drawn until it is accepted, by a key of its own for each entry. The derivative in the parameter a is that
-of the number with the same probability below it: M. Figurnov, S. Mohamed, A. Mnih: Implicit reparameterization
-gradients, NeurIPS 2018, equation 5.
+G. Marsaglia, W. Tsang: A simple method for generating gamma variables, ACM TOMS 26, 2000, doi:10.1145/358407.358414.
+Each entry has its own key and is drawn until it is accepted. The derivative in the parameter a keeps the cumulative
+probability of the number constant: M. Figurnov, S. Mohamed, A. Mnih: Implicit reparameterization gradients, NeurIPS
+2018, equation 5.
 """
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
@@ -19,7 +19,7 @@ from gradscribe.runtime.derivatives import stop_gradient
 
 __all__ = ["ball", "beta", "chisquare", "dirichlet", "f", "gamma", "generalized_normal", "loggamma", "t"]
 
-SQUEEZE = 0.0331                                            # of the paper's figure 1
+SQUEEZE = 0.0331                                            # figure 1 of the paper
 LEAST = {4: 2.0**-126, 8: 2.0**-1022}
 
 
@@ -27,8 +27,8 @@ def gamma(key: NDArray, a: ArrayLike, shape: int | tuple[int, ...] | None = None
           dtype: DTypeLike = np.float64) -> NDArray:
     """Numbers of density x ** (a - 1) exp(-x) / Gamma(a), of the given shape or that of a.
 
-    A second derivative in a is refused. As all of this file: ValueError for dtypes beside float32 and float64, and
-    where shapes do not fit.
+    The second derivative in a is not supported. Like all of this module, ValueError unless dtype is float32 or float64,
+    and for shapes that do not fit.
 
     >>> gamma(np.zeros(2, np.uint32), 3.0, (2,)).round(6)
     array([2.262911, 1.962139])
@@ -44,7 +44,7 @@ def gamma(key: NDArray, a: ArrayLike, shape: int | tuple[int, ...] | None = None
 
 def loggamma(key: NDArray, a: ArrayLike, shape: int | tuple[int, ...] | None = None,
              dtype: DTypeLike = np.float64) -> NDArray:
-    """The logarithms of numbers that `gamma` would draw with the same key: exact also where those are 0, for small a.
+    """The logarithms of the numbers of `gamma` with the same key; accurate even if those underflow, for small a.
 
     >>> loggamma(np.zeros(2, np.uint32), 3.0, (2,)).round(6)
     array([0.816652, 0.674035])
@@ -59,20 +59,20 @@ def loggamma(key: NDArray, a: ArrayLike, shape: int | tuple[int, ...] | None = N
 
 
 def later(a, fixed, sample):
-    """The probability below a sample that comes with a, over the sample times its density: zero, with a derivative."""
+    """Zero with a derivative: that of the cumulative probability in a, divided by the sample times its density."""
     x = np.maximum(sample, np.asarray(LEAST[sample.itemsize], sample.dtype))
     weight = np.exp(fixed * np.log(x) - x - special.gammaln(fixed))
     return (special.gammainc(a, x) - special.gammainc(fixed, x)) / weight
 
 
 def first(keys, dtype):
-    """For each key the number in [0, 1) that it makes."""
+    """A uniform number in [0, 1) for each key."""
     upper, lower = first_words(keys, np.zeros((), dtype).itemsize == 8)
     return fraction(upper, lower, dtype)
 
 
 def accepted(key, a):
-    """Of each entry of a, a gamma number for a, or a + 1 where a < 1; and a number in [0, 1) drawn besides."""
+    """For each entry of a, a gamma number for a, or for a + 1 if a < 1; and a uniform number in [0, 1)."""
     dtype, n = a.dtype, a.size
     pairs = split_each(split_each(key[:, np.newaxis], n)[:, :, 0], 2)
     d = np.where(a >= 1, a, a + 1) - np.asarray(1.0 / 3.0, dtype)
@@ -89,7 +89,7 @@ def accepted(key, a):
 
 
 def above(keys, c, left):
-    """For each key that is left a normal number x with 1 + c x > 0."""
+    """For each key in `left` a normal number x with 1 + c x > 0."""
     x = np.zeros(c.size, c.dtype)
     while np.any(left):
         pairs = split_each(keys, 2)
@@ -101,7 +101,7 @@ def above(keys, c, left):
 
 
 def outside(square, cube, even, d):
-    """Where a number is not accepted: first by a test that needs no logarithm."""
+    """Where a number is rejected; the first test needs no logarithm."""
     squeezed = even >= 1 - np.asarray(SQUEEZE, d.dtype) * (square * square)
     least = np.maximum(even, np.asarray(LEAST[d.itemsize], d.dtype))
     return squeezed & (np.log(least) >= square / 2 + d * (1 - cube + np.log(cube)))
@@ -124,7 +124,7 @@ def beta(key: NDArray, a: ArrayLike, b: ArrayLike, shape: int | tuple[int, ...] 
 
 def dirichlet(key: NDArray, alpha: ArrayLike, shape: int | tuple[int, ...] | None = None,
               dtype: DTypeLike = np.float64) -> NDArray:
-    """Vectors that sum to 1, of density proportional to the product of x ** (alpha - 1): (*shape, n), alpha (..., n).
+    """Vectors (*shape, n) that sum to 1, of density proportional to the product of x ** (alpha - 1), alpha (..., n).
 
     >>> dirichlet(np.zeros(2, np.uint32), np.array([1.0, 2.0, 3.0])).round(6)
     array([0.070653, 0.167056, 0.762291])
@@ -150,7 +150,7 @@ def chisquare(key: NDArray, df: ArrayLike, shape: int | tuple[int, ...] | None =
 
 def t(key: NDArray, df: ArrayLike, shape: int | tuple[int, ...] | None = None,
       dtype: DTypeLike = np.float64) -> NDArray:
-    """Numbers of Student's t distribution of df degrees of freedom, of the given shape or that of df.
+    """Numbers of Student's t distribution with df degrees of freedom, of the given shape or that of df.
 
     >>> t(np.zeros(2, np.uint32), 3.0, (2,)).round(6)
     array([ 1.401159, -0.607246])
@@ -164,7 +164,7 @@ def t(key: NDArray, df: ArrayLike, shape: int | tuple[int, ...] | None = None,
 
 def f(key: NDArray, dfnum: ArrayLike, dfden: ArrayLike, shape: int | tuple[int, ...] | None = None,
       dtype: DTypeLike = np.float64) -> NDArray:
-    """Numbers of the F distribution: two numbers of `chisquare`, each over its degrees of freedom, one over the other.
+    """Numbers of the F distribution: the ratio of two `chisquare` numbers, each divided by its degrees of freedom.
 
     >>> f(np.zeros(2, np.uint32), 3.0, 4.0, (2,)).round(6)
     array([1.548295, 0.340787])
@@ -190,7 +190,7 @@ def generalized_normal(key: NDArray, p: float, shape: int | tuple[int, ...] = ()
 
 def ball(key: NDArray, d: int, p: float = 2, shape: int | tuple[int, ...] = (),
          dtype: DTypeLike = np.float64) -> NDArray:
-    """Vectors of d numbers whose p-norm is at most 1, all equally likely: (*shape, d).
+    """Vectors (*shape, d), uniformly distributed in the unit ball of the p-norm.
 
     F. Barthe, O. Guedon, S. Mendelson, A. Naor: A probabilistic approach to the geometry of the l_p^n ball, 2005.
 

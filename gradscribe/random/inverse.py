@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The inverse of the error function, by polynomials that one loop over an array evaluates.
+"""The inverse of the error function, by polynomials in one loop over an array.
 
 M. Giles: Approximating the erfinv function, GPU Computing Gems Jade Edition, 2011. scipy.special.erfinv is a call for
-each number; here as many are computed side by side as the processor can hold. No derivative is asked for: it would be
-that of the polynomials.
+each number, whereas this loop is vectorised. It is not meant to be differentiated: the derivative would be that of the
+polynomials.
 """
 import numpy as np
 from numpy.typing import NDArray
@@ -34,7 +34,7 @@ FAR_TAIL = (-2.7109920616438573243e-11, -2.5556418169965252055e-10, 1.5076572693
 
 
 def horner(coefficients, x):
-    """A polynomial, the highest power first."""
+    """The value of a polynomial; coefficients from the highest power down."""
     total = coefficients[0]
     for c in coefficients[1:]:
         total = total * x + c
@@ -42,7 +42,7 @@ def horner(coefficients, x):
 
 
 def erfinv(x: NDArray) -> NDArray:
-    """The number whose error function is x, of an array of float32 or float64 in (-1, 1).
+    """The inverse error function of an array of float32 or float64 in (-1, 1).
 
     >>> float(erfinv(np.array([0.5]))[0])
     0.47693627620446977

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Keys: made from a seed, split, and joined with a number."""
+"""Random keys: made from a seed, split, and combined with a number."""
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
@@ -11,9 +11,9 @@ LOWER = 0xFFFFFFFF
 
 
 def PRNGKey(seed: int, *, impl: str | None = None) -> NDArray[np.uint32]:
-    """The key of a seed, an integer: an array of two uint32, the halves of its 64 bits.
+    """The key for an integer seed: an array of two uint32, the halves of its 64 bits.
 
-    Raises TypeError where seed is no integer, ValueError for another impl than "threefry2x32".
+    Raises TypeError if seed is not an integer, ValueError for an impl other than "threefry2x32".
 
     >>> PRNGKey(2**32 + 7)
     array([1, 7], dtype=uint32)
@@ -31,7 +31,7 @@ def PRNGKey(seed: int, *, impl: str | None = None) -> NDArray[np.uint32]:
 
 
 def key(seed: int, *, impl: str | None = None) -> NDArray[np.uint32]:
-    """The same as `PRNGKey`: keys are plain arrays here, of shape (2,), and many of them have axes in front.
+    """The same as `PRNGKey`: a key is a plain array of shape (2,), and an array of keys has leading axes.
 
     >>> key(7)
     array([0, 7], dtype=uint32)
@@ -40,13 +40,13 @@ def key(seed: int, *, impl: str | None = None) -> NDArray[np.uint32]:
 
 
 def known(impl):
-    """Refuses generators that are not here."""
+    """Raise ValueError for other generators."""
     if impl is not None and impl != "threefry2x32":
         raise ValueError("the generator is threefry2x32; there is no other")
 
 
 def key_data(keys: NDArray[np.uint32]) -> NDArray[np.uint32]:
-    """The array that keys are: itself. Raises ValueError where the last axis has no two entries.
+    """The array of keys, unchanged. Raises ValueError unless the last axis has two entries.
 
     >>> key_data(key(7))
     array([0, 7], dtype=uint32)
@@ -57,7 +57,7 @@ def key_data(keys: NDArray[np.uint32]) -> NDArray[np.uint32]:
 
 
 def wrap_key_data(key_bits_array: NDArray[np.uint32], *, impl: str | None = None) -> NDArray[np.uint32]:
-    """Keys of the array that they are: itself. Raises ValueError as `key_data`, and for another impl.
+    """Keys from an array, unchanged. Raises ValueError as `key_data`, and for another impl.
 
     >>> wrap_key_data(np.array([0, 7], np.uint32))
     array([0, 7], dtype=uint32)
@@ -67,7 +67,7 @@ def wrap_key_data(key_bits_array: NDArray[np.uint32], *, impl: str | None = None
 
 
 def key_impl(keys: NDArray[np.uint32]) -> str:
-    """The name of the generator that keys are for: there is one. Raises ValueError as `key_data`.
+    """The name of the generator, of which there is one. Raises ValueError as `key_data`.
 
     >>> key_impl(PRNGKey(7))
     'threefry2x32'
@@ -86,9 +86,9 @@ def clone(key: ArrayLike) -> NDArray[np.uint32]:
 
 
 def split(key: NDArray, num: int | tuple[int, ...] = 2) -> NDArray[np.uint32]:
-    """New keys made of one: an array of shape (num, 2), or (*num, 2) where num is a shape.
+    """New keys from one: an array of shape (num, 2), or (*num, 2) if num is a shape.
 
-    Raises ValueError where key is not one key.
+    Raises ValueError if key is not a single key.
 
     >>> split(PRNGKey(0)).shape, split(PRNGKey(0), (3, 4)).shape
     ((2, 2), (3, 4, 2))
@@ -98,9 +98,9 @@ def split(key: NDArray, num: int | tuple[int, ...] = 2) -> NDArray[np.uint32]:
 
 
 def fold_in(key: NDArray, data: int) -> NDArray[np.uint32]:
-    """A new key made of a key and a number, of which the lower 32 bits are used.
+    """A new key from a key and the lower 32 bits of an integer.
 
-    Raises ValueError where key is not one key, TypeError where data is not one number.
+    Raises ValueError if key is not a single key, TypeError if data is not a single number.
 
     >>> fold_in(PRNGKey(0), 3).shape
     (2,)

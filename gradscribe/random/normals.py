@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Numbers that are distributed normally, and what is made of them."""
+"""Normal distributions, and distributions derived from them."""
 import math
 
 import numpy as np
@@ -20,10 +20,10 @@ METHODS = ("cholesky", "eigh", "svd")
 
 
 def normal(key: NDArray, shape: int | tuple[int, ...] = (), dtype: DTypeLike = np.float64) -> NDArray:
-    """Standard normal numbers, by the inverse of the error function of uniform ones.
+    """Standard normal numbers, by the inverse error function of uniform ones.
 
-    Complex numbers, of variance 1, where dtype is complex. Raises ValueError for a dtype that is neither that nor
-    float32 or float64.
+    For a complex dtype, complex numbers of variance 1. Raises ValueError for a dtype that is neither complex nor
+    float32 nor float64.
 
     >>> normal(np.zeros(2, np.uint32), (2,)).round(6)
     array([-0.205842, -0.784766])
@@ -43,7 +43,7 @@ def flat_normal(key, n, dtype):
 
 
 def normal_of(number: NDArray) -> NDArray:
-    """Standard normal numbers of numbers in [0, 1), of which 0 stands for the least above it."""
+    """Standard normal numbers from numbers in [0, 1), with 0 replaced by the smallest positive one."""
     if number.dtype == np.float32:
         return np.float32(ROOT_2) * erfinv(number * np.float32(2.0) + np.float32(2.0**-24 - 1.0))
     return ROOT_2 * erfinv(number * 2.0 + (2.0**-53 - 1.0))
@@ -51,9 +51,9 @@ def normal_of(number: NDArray) -> NDArray:
 
 def truncated_normal(key: NDArray, lower: ArrayLike, upper: ArrayLike, shape: int | tuple[int, ...] | None = None,
                      dtype: DTypeLike = np.float64) -> NDArray:
-    """Normal numbers in the open interval (lower, upper), of the given shape or that of the bounds broadcast together.
+    """Normal numbers in the open interval (lower, upper), of the given shape or the broadcast shape of the bounds.
 
-    Raises ValueError for a dtype other than float32 and float64, and where shapes do not fit.
+    Raises ValueError for a dtype other than float32 and float64, and for shapes that do not fit.
 
     >>> truncated_normal(np.zeros(2, np.uint32), 0.0, 1.0, (2,)).round(6)
     array([0.366055, 0.186137])
@@ -70,11 +70,11 @@ def truncated_normal(key: NDArray, lower: ArrayLike, upper: ArrayLike, shape: in
 
 def multivariate_normal(key: NDArray, mean: ArrayLike, cov: ArrayLike, shape: int | tuple[int, ...] | None = None,
                         dtype: DTypeLike | None = None, method: str = "cholesky") -> NDArray:
-    """Normal vectors of a mean (..., n) and a covariance (..., n, n): an array of shape (*shape, n).
+    """Normal vectors with mean (..., n) and covariance (..., n, n): an array of shape (*shape, n).
 
-    shape: by default what the axes in front broadcast to. method: the factor of cov, by "cholesky", or by "eigh" or
-    "svd", for singular ones. dtype: that of the mean and cov. Raises ValueError for another method, a dtype other than
-    float32 and float64, and where shapes do not fit.
+    shape: by default the broadcast shape of the leading axes. method: the factorisation of cov, "cholesky", or "eigh"
+    or "svd" for a singular one. dtype: by default that of mean and cov. Raises ValueError for another method, for a
+    dtype other than float32 and float64, and for shapes that do not fit.
 
     >>> multivariate_normal(np.zeros(2, np.uint32), np.array([0.0, 5.0]), np.eye(2)).round(6)
     array([-0.205842,  4.215234])
@@ -107,7 +107,7 @@ def multivariate_normal(key: NDArray, mean: ArrayLike, cov: ArrayLike, shape: in
 
 def lognormal(key: NDArray, sigma: ArrayLike = 1.0, shape: int | tuple[int, ...] | None = None,
               dtype: DTypeLike = np.float64) -> NDArray:
-    """Numbers whose logarithms are normal, of standard deviation sigma; of the given shape, or that of sigma.
+    """Numbers whose logarithms are normal with standard deviation sigma; of the given shape or that of sigma.
 
     >>> lognormal(np.zeros(2, np.uint32), 0.5, (2,)).round(6)
     array([0.902198, 0.675445])
@@ -117,7 +117,7 @@ def lognormal(key: NDArray, sigma: ArrayLike = 1.0, shape: int | tuple[int, ...]
 
 
 def maxwell(key: NDArray, shape: int | tuple[int, ...] = (), dtype: DTypeLike = np.float64) -> NDArray:
-    """The length of a vector of three standard normal numbers.
+    """The norms of vectors of three standard normal numbers.
 
     >>> maxwell(np.zeros(2, np.uint32), (2,)).round(6)
     array([1.98907 , 0.424607])
@@ -128,9 +128,9 @@ def maxwell(key: NDArray, shape: int | tuple[int, ...] = (), dtype: DTypeLike = 
 
 def double_sided_maxwell(key: NDArray, loc: float | NDArray, scale: float | NDArray, shape: int | tuple[int, ...] = (),
                          dtype: DTypeLike = np.float64) -> NDArray:
-    """loc + scale times `maxwell` with either sign, of shape (*shape, *that of loc and scale).
+    """loc + scale times `maxwell` with a random sign; the shape is that of loc and scale after the given shape.
 
-    As in JAX, whose function this is: without a shape it is that of loc and scale, twice.
+    As in JAX, the default of shape is the shape of loc and scale too, so that this occurs twice in the result.
 
     >>> double_sided_maxwell(np.zeros(2, np.uint32), 0.0, 1.0, (2,)).round(6)
     array([ 1.984612, -2.478207])
@@ -145,10 +145,10 @@ def double_sided_maxwell(key: NDArray, loc: float | NDArray, scale: float | NDAr
 
 def orthogonal(key: NDArray, n: int, shape: int | tuple[int, ...] = (), dtype: DTypeLike = np.float64,
                m: int | None = None) -> NDArray:
-    """Matrices with orthonormal columns, or rows where n is less than m, all equally likely: (*shape, n, m).
+    """Uniformly distributed matrices (*shape, n, m) with orthonormal columns, or rows if n is less than m.
 
     By a QR factorisation of a normal matrix, with the signs of F. Mezzadri: How to generate random matrices from the
-    classical compact groups, Notices of the AMS 54, 2007. m is n by default; unitary where dtype is complex.
+    classical compact groups, Notices of the AMS 54, 2007. m is n by default; unitary for a complex dtype.
 
     >>> q = orthogonal(np.zeros(2, np.uint32), 3)
     >>> bool(np.allclose(q @ q.T, np.eye(3)))
@@ -163,7 +163,7 @@ def orthogonal(key: NDArray, n: int, shape: int | tuple[int, ...] = (), dtype: D
 
 def wald(key: NDArray, mean: ArrayLike, shape: int | tuple[int, ...] | None = None,
          dtype: DTypeLike = np.float64) -> NDArray:
-    """Numbers of the inverse Gaussian distribution of a mean, of the given shape or that of mean.
+    """Numbers of the inverse Gaussian distribution with a mean, of the given shape or that of mean.
 
     J. Michael, W. Schucany, R. Haas: Generating random variates using transformations with multiple roots, 1976.
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The Threefry-2x32 block function, which makes two random 32-bit words of a key and a counter.
+"""The Threefry-2x32 block function, which makes two random 32-bit words from a key and a counter.
 
 Salmon, Moraes, Dror, Shaw: Parallel random numbers: as easy as 1, 2, 3. SC'11, doi:10.1145/2063384.2063405.
 """
@@ -14,15 +14,15 @@ __all__ = ["lengths", "looped", "pairs", "set_threefry_partitionable", "split_ea
 
 PARITY = np.uint32(0x1BD11BDA)
 ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))             # table 2 of the paper: N = 2, W = 32
-TURNS = np.array(ROTATIONS * 3, np.uint32)                  # a row for each of five groups of rounds
+TURNS = np.array(ROTATIONS * 3, np.uint32)                  # one row for each of five groups of rounds
 MOST = 2**32
 PARTITIONABLE = True                                        # which of JAX's two layouts of counters
 
 
 def set_threefry_partitionable(value: bool) -> None:
-    """Whether keys give the numbers of JAX's default (True), or those of its default before version 0.5.
+    """Choose whether keys give the numbers of JAX's default (True), or of its default before version 0.5 (False).
 
-    For the whole process; functions that are compiled already are made again. JAX calls it the setting
+    It applies to the whole process; compiled functions are compiled again. It is JAX's setting
     `jax_threefry_partitionable`.
 
     >>> set_threefry_partitionable(True)
@@ -32,7 +32,7 @@ def set_threefry_partitionable(value: bool) -> None:
 
 
 class threefry_partitionable:
-    """set_threefry_partitionable(value) within a with statement.
+    """A context manager that sets set_threefry_partitionable(value) for its block.
 
     >>> with threefry_partitionable(False):
     ...     pairs(np.zeros(2, np.uint32), 2)[0]
@@ -74,9 +74,9 @@ def threefry2x32(k0: np.uint32 | NDArray[np.uint32], k1: np.uint32 | NDArray[np.
 
 
 def looped(keys, counters, upper=None):
-    """The blocks of keys (2, n) and counters (m,), whose upper halves are zero if not given: an array (2, m, n).
+    """The blocks for keys (2, n) and counters (m,), whose upper halves are zero by default: an array (2, m, n).
 
-    What `threefry2x32` makes, in loops that stay loops: little text where many calls stand in one function.
+    The same as `threefry2x32`, but in loops that are not unrolled, for short text in functions with many calls.
 
     >>> [hex(word) for word in looped(np.zeros((2, 1), np.uint32), np.zeros(1, np.uint32))[:, 0, 0]]
     ['0x6b200159', '0x99ba4efe']
@@ -98,11 +98,10 @@ def looped(keys, counters, upper=None):
 
 
 def words(key: NDArray[np.uint32], n: int, wide: bool) -> tuple[NDArray[np.uint32], NDArray[np.uint32]]:
-    """Two uint32 arrays of length n: the blocks that a key makes of the counters 0, 1, ..., n - 1.
+    """Two uint32 arrays of length n: the blocks of a key for the counters 0, 1, ..., n - 1.
 
-    A counter has 64 bits, of which the lower half is used: ValueError where n is more than it counts, or where key is
-    not a single key. In the older layout, what is not wide has its numbers in the first of the two, and zero in the
-    second.
+    Only the lower 32 bits of a counter are used: ValueError if n exceeds them, or if key is not a single key. In the
+    older layout, words that are not wide are in the first array, and the second is zero.
     """
     check(key, n)
     if PARTITIONABLE:
@@ -114,7 +113,7 @@ def words(key: NDArray[np.uint32], n: int, wide: bool) -> tuple[NDArray[np.uint3
 
 
 def check(key, n):
-    """Refuses more than one key, and more than it counts."""
+    """Raise ValueError unless there is a single key, and n fits the counter."""
     if key.ndim != 1:
         raise ValueError("this takes one key, of shape (2,): gs.vmap maps over many")
     if n > MOST:
@@ -122,9 +121,9 @@ def check(key, n):
 
 
 def halves(key, n):
-    """n words of the older layout: the numbers 0, 1, ..., n - 1, cut in two, are the two halves of counters.
+    """n words of the older layout: the first and second half of the numbers 0, 1, ..., n - 1 form the counters.
 
-    Of an odd number the last lower half is 0.
+    For odd n the last lower half is 0.
     """
     half = (n + 1) // 2
     lower = np.arange(half, 2 * half)
@@ -133,7 +132,7 @@ def halves(key, n):
 
 
 def pairs(key: NDArray[np.uint32], n: int) -> NDArray[np.uint32]:
-    """n keys made of one: an array (n, 2).
+    """n keys from one: an array (n, 2).
 
     >>> pairs(np.zeros(2, np.uint32), 2)[0]
     array([1797259609, 2579123966], dtype=uint32)
@@ -145,7 +144,7 @@ def pairs(key: NDArray[np.uint32], n: int) -> NDArray[np.uint32]:
 
 
 def split_each(keys: NDArray[np.uint32], count: int) -> NDArray[np.uint32]:
-    """The keys that splitting each of keys (2, n) gives: (2, count, n)."""
+    """The keys from splitting each of keys (2, n): (2, count, n)."""
     steps = np.arange(count, dtype=np.uint32)
     if PARTITIONABLE:
         return looped(keys, steps)
@@ -154,7 +153,7 @@ def split_each(keys: NDArray[np.uint32], count: int) -> NDArray[np.uint32]:
 
 
 def first_words(keys: NDArray[np.uint32], wide: bool) -> tuple[NDArray[np.uint32], NDArray[np.uint32]]:
-    """Two words for each of keys (2, n), as `words` makes of one key the first two: (n,) and (n,)."""
+    """Two words for each of keys (2, n): the first ones of `words` for a key, as arrays (n,) and (n,)."""
     zero = np.zeros(1, np.uint32)
     if PARTITIONABLE:
         blocks = looped(keys, zero)
@@ -164,7 +163,7 @@ def first_words(keys: NDArray[np.uint32], wide: bool) -> tuple[NDArray[np.uint32
 
 
 def lengths(shape: int | tuple[int, ...] | list[int]) -> tuple[tuple[int, ...], int]:
-    """A shape, given as a number or a sequence, as a tuple; and how many entries it has.
+    """A shape, given as a number or a sequence, as a tuple; and its number of entries.
 
     >>> lengths((2, 3)), lengths(4), lengths([])
     (((2, 3), 6), ((4,), 4), ((), 1))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Random bits, and numbers that are equally likely: in an interval, in a range of integers, true with a probability."""
+"""Random bits, and uniform distributions of floats, integers and bools."""
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
@@ -36,7 +36,7 @@ def flat_bits(key: NDArray, n: int, dtype: DTypeLike) -> NDArray:
 
 
 def parts(key, n, dtype):
-    """n unsigned integers of less than 32 bits in the older layout: several a word, the lowest bits first."""
+    """n unsigned integers of less than 32 bits in the older layout: several per word, lowest bits first."""
     size = np.zeros((), dtype).itemsize
     whole, _ = words(key, (n * size + 3) // 4, False)
     shifts = np.arange(4 // size, dtype=np.uint32) * np.uint32(8 * size)
@@ -44,7 +44,7 @@ def parts(key, n, dtype):
 
 
 def floating(dtype: DTypeLike | None) -> DTypeLike:
-    """The dtype of real numbers to draw: float64 where None is given. ValueError unless it is float32 or float64."""
+    """The dtype of floats to draw; float64 for None. ValueError unless it is float32 or float64."""
     if dtype is None:
         return np.float64
     if not np.issubdtype(dtype, np.floating) or np.zeros((), dtype).itemsize not in (4, 8):
@@ -53,13 +53,13 @@ def floating(dtype: DTypeLike | None) -> DTypeLike:
 
 
 def unit(key: NDArray, n: int, dtype: DTypeLike) -> NDArray:
-    """An array of n numbers in [0, 1): as many random bits as the mantissa has behind the point."""
+    """An array of n numbers in [0, 1), with as many random bits as the fraction of the mantissa."""
     upper, lower = words(key, n, np.zeros((), dtype).itemsize == 8)
     return fraction(upper, lower, dtype)
 
 
 def fraction(upper: NDArray[np.uint32], lower: NDArray[np.uint32], dtype: DTypeLike) -> NDArray:
-    """Numbers in [0, 1) of two words each: 23 bits of both in float32, 52 in float64, where each part is exact."""
+    """Numbers in [0, 1) from two words each: 23 bits of both in float32, 52 in float64, where each part is exact."""
     if np.zeros((), dtype).itemsize == 4:
         return ((upper ^ lower) >> np.uint32(9)).astype(dtype) * np.float32(2.0**-23)
     return upper.astype(np.float64) * 2.0**-32 + (lower >> np.uint32(12)).astype(np.float64) * 2.0**-52
@@ -67,9 +67,9 @@ def fraction(upper: NDArray[np.uint32], lower: NDArray[np.uint32], dtype: DTypeL
 
 def uniform(key: NDArray, shape: int | tuple[int, ...] = (), dtype: DTypeLike = np.float64,
             minval: ArrayLike = 0.0, maxval: ArrayLike = 1.0) -> NDArray:
-    """Numbers in [minval, maxval), which are broadcast to shape.
+    """Uniform numbers in [minval, maxval); the bounds are broadcast to shape.
 
-    Raises ValueError for a dtype other than float32 and float64, and where shapes do not fit.
+    Raises ValueError for a dtype other than float32 and float64, and for shapes that do not fit.
 
     >>> uniform(np.zeros(2, np.uint32), (2,), np.float32)
     array([0.947667 , 0.9785799], dtype=float32)
@@ -83,17 +83,17 @@ def uniform(key: NDArray, shape: int | tuple[int, ...] = (), dtype: DTypeLike = 
 
 
 def between(number: NDArray, minval: ArrayLike, maxval: ArrayLike, dtype: DTypeLike) -> NDArray:
-    """A number in [0, 1) stretched to [minval, maxval); the largest may be rounded to maxval."""
+    """A number in [0, 1) scaled to [minval, maxval); the largest may be rounded to maxval."""
     low, high = np.asarray(minval, dtype), np.asarray(maxval, dtype)
     return np.maximum(low, number * (high - low) + low)
 
 
 def bernoulli(key: NDArray, p: ArrayLike = 0.5, shape: int | tuple[int, ...] | None = None,
               mode: str = "low") -> NDArray[np.bool_]:
-    """True with probability p, of dtype bool and the given shape, or that of p.
+    """True with probability p, of dtype bool and the given shape or that of p.
 
-    In mode "high" twice as many bits decide, for small p in float32. Raises ValueError for another mode and where
-    shapes do not fit, TypeError where p is no real number in floating point.
+    mode "high" uses twice as many bits, for small p in float32. Raises ValueError for another mode and for shapes that
+    do not fit, TypeError if p is not a real float.
 
     >>> bernoulli(np.zeros(2, np.uint32), 0.5, (4,))
     array([ True,  True, False, False])
@@ -113,7 +113,7 @@ def bernoulli(key: NDArray, p: ArrayLike = 0.5, shape: int | tuple[int, ...] | N
 
 
 def rademacher(key: NDArray, shape: int | tuple[int, ...] = (), dtype: DTypeLike = np.int64) -> NDArray:
-    """-1 or 1, equally likely.
+    """-1 or 1 with equal probability.
 
     >>> rademacher(np.zeros(2, np.uint32), (4,))
     array([ 1,  1, -1, -1])
@@ -124,12 +124,12 @@ def rademacher(key: NDArray, shape: int | tuple[int, ...] = (), dtype: DTypeLike
 
 def randint(key: NDArray, shape: int | tuple[int, ...], minval: ArrayLike, maxval: ArrayLike,
             dtype: DTypeLike = np.int64) -> NDArray:
-    """Integers in [minval, maxval), which are broadcast to shape; minval where the range is empty.
+    """Integers in [minval, maxval); the bounds are broadcast to shape. For an empty range, minval.
 
-    A random integer of twice the width is taken modulo the length of the range; where that is no power of two, small
-    results are more likely by less than its square over 2 to the power of that width. Of dtypes of less than 32 bits,
-    64 are drawn. What lies beyond the dtype counts as its end. Raises TypeError for a dtype that is not of integers,
-    ValueError where shapes do not fit.
+    A random integer of twice the width is taken modulo the length of the range. If that is not a power of two, small
+    results are more likely, by less than the square of the length over 2 to the power of that width. For dtypes of less
+    than 32 bits, 64 bits are drawn. Bounds beyond the range of the dtype are clipped to it. Raises TypeError for a
+    dtype that is not an integer dtype, ValueError for shapes that do not fit.
 
     >>> randint(np.zeros(2, np.uint32), (4,), 0, 10)
     array([5, 1, 5, 7])
@@ -158,7 +158,7 @@ def integers(key, shape, n, minval, maxval, lowest, highest, dtype, unsigned):
     span = np.where(high <= low, unsigned(1), high.astype(unsigned) - low.astype(unsigned))
     beyond = most > np.asarray(min(highest, 2**64 - 1 if most.dtype == np.uint64 else INT64_MAX), most.dtype)
     span = np.where(beyond & (high > low), span + unsigned(1), span)
-    everything = span == 0                                      # the range is all that the dtype has
+    everything = span == 0                                      # the range is that of the dtype
     span = np.where(everything, unsigned(1), span)
     base = unsigned(2**16 if unsigned is np.uint32 else 2**32) % span
     weight = base * base % span
@@ -170,13 +170,13 @@ def integers(key, shape, n, minval, maxval, lowest, highest, dtype, unsigned):
 
 
 def whole(value):
-    """An array of int64 or uint64, of at least one axis, as NumPy warns of scalars that overflow."""
+    """An array of int64 or uint64 with at least one axis, since NumPy warns of scalars that overflow."""
     value = np.atleast_1d(np.asarray(value))
     return value if value.dtype == np.uint64 else value.astype(np.int64)
 
 
 def ended(value, lowest, highest, dtype):
-    """Integers as a dtype, at its ends where they lie beyond."""
+    """Integers clipped to the range of a dtype and converted to it."""
     if value.dtype == np.uint64:
         return np.minimum(value, np.uint64(highest)).astype(dtype)
     return np.clip(value, max(lowest, -INT64_MAX - 1), min(highest, INT64_MAX)).astype(dtype)

@@ -204,8 +204,8 @@ def test_running_statistics():
 
 def test_errors_of_layers():
     for make, words in [(lambda: nn.residual(nn.Dense(2))[0](KEY, (1, 3)), "keeps the shape"),
-                        (lambda: nn.GroupNorm(2)[0](KEY, (1, 3)), "no multiple"),
-                        (lambda: nn.MultiHeadAttention(2)[0](KEY, (1, 2, 3)), "no multiple"),
+                        (lambda: nn.GroupNorm(2)[0](KEY, (1, 3)), "not a multiple"),
+                        (lambda: nn.MultiHeadAttention(2)[0](KEY, (1, 2, 3)), "not a multiple"),
                         (lambda: nn.MaxPool((2,), padding="FULL"), "padding is"),
                         (lambda: nn.dot_product_attention(X4, X4, X4, implementation="cudnn"), "implementation is"),
                         (lambda: nn.dot_product_attention(X2, X2, X2), "3 or 4 axes"),

@@ -256,7 +256,7 @@ def test_one_level():
         ours, theirs = (m.tree_util.flatten_one_level_with_keys(tree) for m in (gs, jax))
         assert ours[1] == theirs[1] and repr(tuple(ours[0])) == repr(tuple(theirs[0]))
         assert gs.tree_util.is_tree_node(type(tree)) and jax.tree_util.is_tree_node(type(tree))
-    with pytest.raises(ValueError, match="no container"):
+    with pytest.raises(ValueError, match="not a container"):
         gs.tree_util.flatten_one_level(1.5)
 
 

@@ -127,5 +127,5 @@ def test_zeros_for_a_value():
     assert zero_from_primal(X).tolist() == [0.0, 0.0]
     zero = zero_from_primal(np.ones((2, 3), np.float32), symbolic_zeros=True)
     assert (zero.shape, zero.ndim, zero.dtype) == ((2, 3), 2, np.float32)
-    with pytest.raises(gs.KindError, match="ndarray is no CustomVJPPrimal"):
+    with pytest.raises(gs.KindError, match="ndarray is not a CustomVJPPrimal"):
         custom_vjp_primal_tree_values(X)
