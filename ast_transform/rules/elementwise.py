@@ -13,6 +13,7 @@ import numpy as np
 from gradscribe.ast_transform.core.memory import CONTIGUOUS, FRESH, PART, VIEW
 from gradscribe.ast_transform.core.rule import elementwise, general, linear, static
 from gradscribe.ast_transform.rules import samples
+from gradscribe.ast_transform.rules.batching import only, unchanged
 
 LOG_2, LOG_10 = math.log(2), math.log(10)
 
@@ -238,6 +239,11 @@ class math_log:
 
     def partial_base(y, base):
         return -y / (base * np.log(base))
+
+    def batch(x, batched, base=None):
+        if base is None:
+            return np.log(x)
+        return np.log(x) / np.log(base)
 
 
 @elementwise(np.log2, alias=(math.log2,), samples=samples.analytic_positives)
@@ -596,6 +602,10 @@ class nan_to_num:
     def partial_x(x):
         return np.isfinite(x)
 
+    def batch(x, batched, nan=0.0, posinf=None, neginf=None):
+        only(batched, "x")
+        return np.nan_to_num(x, nan=nan, posinf=posinf, neginf=neginf)
+
 
 # --- parts of complex numbers ----------------------------------------------------------------------------------------
 
@@ -667,3 +677,5 @@ class ascontiguousarray:            # a scalar becomes an array of length 1
         if np.ndim(x) == 0:
             return dy[0]
         return dy
+
+    batch = unchanged
