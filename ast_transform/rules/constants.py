@@ -21,7 +21,9 @@ from gradscribe.ast_transform.rules.batching import (
     rows,
     shifted,
 )
+from gradscribe.ast_transform.rules.elementwise import is_complex, is_float, is_integer
 from gradscribe.ast_transform.rules.reductions import along_index
+from gradscribe.runtime import compiled
 
 
 def _entrywise(*names):
@@ -50,11 +52,39 @@ _of_one(np.logical_not)
 _of_one(np.isnan, math.isnan)
 _of_one(np.isinf, math.isinf)
 _of_one(np.isfinite, math.isfinite)
-_of_one(np.isposinf)
-_of_one(np.isneginf)
-_of_one(np.iscomplex)
-_of_one(np.isreal)
 _of_one(np.signbit)
+
+
+@constant(np.isposinf, "x", elementwise=True, memory=FRESH)
+class isposinf:
+    def scalar(x):
+        if not is_float(x):
+            return False
+        return x == np.inf
+
+
+@constant(np.isneginf, "x", elementwise=True, memory=FRESH)
+class isneginf:
+    def scalar(x):
+        if not is_float(x):
+            return False
+        return x == -np.inf
+
+
+@constant(np.iscomplex, "x", elementwise=True, memory=FRESH)
+class iscomplex:
+    def scalar(x):
+        if is_complex(x):
+            return x.imag != 0
+        return False
+
+
+@constant(np.isreal, "x", elementwise=True, memory=FRESH)
+class isreal:
+    def scalar(x):
+        if is_complex(x):
+            return x.imag == 0
+        return True
 
 
 @constant(operator.not_, cheap=True, memory=FRESH, word="test")
@@ -162,14 +192,28 @@ _of_one(operator.invert, np.invert, word="test")
 _of_two(operator.lshift, np.left_shift, raises="numbers")          # Python's, by a negative one
 _of_two(operator.rshift, np.right_shift, raises="numbers")
 _of_two(operator.floordiv, np.floor_divide, raises=True, cheap=True, jumps=True, word="quotient")
-_of_one(np.sign, real_only=True, cheap=True)                                    # of a complex number it is not constant
-_of_one(np.floor, math.floor, jumps=True)
-_of_one(np.ceil, math.ceil, jumps=True)
-_of_one(np.trunc, math.trunc, jumps=True)
-_of_one(np.rint, jumps=True)
-_of_one(np.fix, jumps=True)
+_of_one(np.floor, math.floor, jumps=True, numba=True)
+_of_one(np.ceil, math.ceil, jumps=True, numba=True)
+_of_one(np.trunc, math.trunc, jumps=True, numba=True)
+_of_one(np.rint, jumps=True, numba=True)
 _of_two(np.gcd, math.gcd)
 _of_two(np.lcm, math.lcm)
+
+
+@constant(np.sign, "x", elementwise=True, memory=FRESH, real_only=True, cheap=True)
+class sign:                         # of a complex number it is not constant
+    def scalar(x):
+        if is_complex(x):
+            return None
+        if is_integer(x):
+            return compiled.whole_sign(x)
+        return compiled.sign(x)
+
+
+@constant(np.fix, "x", elementwise=True, memory=FRESH, jumps=True)
+class fix:
+    def scalar(x):
+        return np.trunc(x)
 
 
 @constant(np.round, alias=(np.around,), memory=FRESH, jumps=True)

@@ -137,6 +137,9 @@ class math_hypot:
     def partial_b(y, b):
         return b / y
 
+    def scalar(a, b):
+        return np.hypot(a, b)
+
 
 # --- whole numbers ----------------------------------------------------------------------------------------------------
 

@@ -233,13 +233,13 @@ class gammaln:
         return special.digamma(x)
 
 
-@elementwise(math.gamma, samples=samples.numbers_between_poles, memory=FRESH)
+@elementwise(math.gamma, samples=samples.numbers_between_poles, memory=FRESH, numba=True)
 class math_gamma:
     def partial_x(y, x):
         return y * special.digamma(x)
 
 
-@elementwise(math.lgamma, samples=samples.numbers_between_poles, memory=FRESH)
+@elementwise(math.lgamma, samples=samples.numbers_between_poles, memory=FRESH, numba=True)
 class math_lgamma:
     def partial_x(x):
         return special.digamma(x)
