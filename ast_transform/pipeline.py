@@ -8,11 +8,11 @@ import numpy as np
 
 from gradscribe.ast_transform.core.alias import viewed
 from gradscribe.ast_transform.core.draw import draws
-from gradscribe.ast_transform.core.form import Apply, Const, Effect, Function, Let, Pack, Var, operands, walk
+from gradscribe.ast_transform.core.form import Apply, Const, Effect, Function, Let, Pack, Var, operands, rebuilt, walk
 from gradscribe.ast_transform.core.kinds import Array, Opaque, unknown
 from gradscribe.ast_transform.mapping import Unrestricted, Vmap
 from gradscribe.ast_transform.passes.accumulators import summed_in_numbers
-from gradscribe.ast_transform.passes.activity import is_own
+from gradscribe.ast_transform.passes.activity import has_scalar_form, is_own, rule_of
 from gradscribe.ast_transform.passes.callees import EVERY, are_its_own, without_calls
 from gradscribe.ast_transform.passes.carried_views import carried_views
 from gradscribe.ast_transform.passes.check import check
@@ -28,6 +28,7 @@ from gradscribe.ast_transform.passes.jvp import Forward
 from gradscribe.ast_transform.passes.nesting import renest
 from gradscribe.ast_transform.passes.own_indices import by_own_index
 from gradscribe.ast_transform.passes.results import owned_results
+from gradscribe.ast_transform.passes.rule_inlining import read_part
 from gradscribe.ast_transform.passes.simplify import ask_latest, drop_dead, simplify
 from gradscribe.ast_transform.passes.specialise import Specialiser
 from gradscribe.ast_transform.passes.state import NeedsState
@@ -211,6 +212,7 @@ class Pipeline:
                     self.done.add(id(callee))
                     self.finished(callee, inside=given or inside)
         if self.unroll:
+            function.body = self.by_compiled_parts(function.body)
             self.own_functions(function)
             if any(isinstance(s, Let) and isinstance(s.value, Apply) and isinstance(s.value.function, CustomFunction)
                    for s in walk(function.body)):
@@ -273,11 +275,35 @@ class Pipeline:
         except (TransformError, Demand, NeedsState, NeedsParts, NeedsPasses):
             return None, None
 
+    def by_compiled_parts(self, body, within=()):
+        """A body in which calls of functions whose records have a part `compiled` are what it says.
+
+        within: the functions whose parts are being read
+        """
+        build, out = self.reader.build, []
+        for step in body:
+            step = rebuilt(step, {}, lambda block: self.by_compiled_parts(block, within))
+            function = step.value.function if isinstance(step, Let) and isinstance(step.value, Apply) else None
+            rule = rule_of(function)
+            if rule is None or "compiled" not in rule.parts or function in within:
+                out.append(step)
+                continue
+            given = dict(rule.signature.bind(*step.value.args, **dict(step.value.kwargs)).arguments)
+            with self.undisturbed():
+                build.block, build.origin = [], step.origin
+                made = self.reader.settle(read_part(self.reader, rule, "compiled", given))
+                results = [made] if len(step.targets) == 1 else list(map(self.reader.settle, made.items))
+                out += self.by_compiled_parts(build.block, (*within, *rule.functions))
+            out += [Let((t,), r, step.origin) for t, r in zip(step.targets, results)]
+        return out
+
     def own_functions(self, function):
-        """Functions of the user's that have a rule are compiled from their own source."""
+        """Functions of the user's that have a rule are compiled from their own source, if the rule has no other form.
+        """
         found = False
         for step in walk(function.body):
-            if isinstance(step, Let) and isinstance(step.value, Apply) and is_own(step.value.function):
+            if isinstance(step, Let) and isinstance(step.value, Apply) and is_own(
+                    step.value.function) and not has_scalar_form(step.value.function):
                 inner = Specialiser(self.unroll, self)
                 inner.guards, inner.functions = self.reader.guards, self.reader.functions
                 inner.from_source = step.value.function

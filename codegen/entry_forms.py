@@ -16,6 +16,7 @@ the form of the function that is called; a function of the runtime is called by 
 """
 import ast
 import functools
+import operator
 import types
 from collections.abc import Callable
 from typing import Any
@@ -28,14 +29,12 @@ from gradscribe.ast_transform.source.read import read
 from gradscribe.codegen.llvm_inline import ELEMENTARY
 from gradscribe.codegen.loops.build import joined, quoted
 from gradscribe.codegen.loops.form import Attribute, Select
-from gradscribe.codegen.loops.trees import BINARY, COMPARED
 from gradscribe.codegen.scalar_forms import (
     FORMS,
     Operand,
     cast,
     in_loops,
     literal,
-    narrowed,
     of_all,
     result_of_call,
     truth,
@@ -43,6 +42,12 @@ from gradscribe.codegen.scalar_forms import (
 from gradscribe.runtime.modules import RUNTIME
 
 KINDS = "biufc"                         # a number of one kind may be one of a later kind
+OPERATORS = {
+    ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.Div: operator.truediv,
+    ast.FloorDiv: operator.floordiv, ast.Mod: operator.mod, ast.Pow: operator.pow, ast.BitAnd: operator.and_,
+    ast.BitOr: operator.or_, ast.BitXor: operator.xor, ast.LShift: operator.lshift, ast.RShift: operator.rshift,
+    ast.Lt: operator.lt, ast.LtE: operator.le, ast.Gt: operator.gt, ast.GtE: operator.ge, ast.Eq: operator.eq,
+    ast.NotEq: operator.ne}
 
 
 def form_of(function: Any) -> Callable[..., Any] | None:
@@ -96,6 +101,8 @@ class Part:
 
     def made(self, args, out, in_a_loop):
         """The expression of the result; None where a form that it needs is not for these dtypes."""
+        if len(args) > len(self.names):
+            return None
         out = np.dtype(out)
         found = [a.exact for a in args if a is not None]
         loop = out if all(KINDS.index(d.kind) <= KINDS.index(out.kind) for d in found) else np.result_type(*found)
@@ -145,20 +152,19 @@ class _Reading:
         if kind is ast.Name and e.id in self.given:
             return self.given[e.id]
         if kind is ast.BinOp:
-            return self.joined("{} {} {}", BINARY[type(e.op)], e.left, e.right)
+            return self.call(OPERATORS[type(e.op)], self.alike(e.left, e.right))
         if kind is ast.Compare:
-            return Operand(self.joined("{} {} {}", COMPARED[type(e.ops[0])], e.left, *e.comparators).node, bool)
+            return self.call(OPERATORS[type(e.ops[0])], self.alike(e.left, *e.comparators))
         if kind is ast.UnaryOp and isinstance(e.op, ast.Not):
             return Operand(quoted("not {}", truth(self.value(e.operand))), bool)
         if kind is ast.UnaryOp and isinstance(e.op, ast.USub) and not isinstance(e.operand, ast.Constant):
-            of = self.value(e.operand)
-            return Operand(narrowed(quoted("-{}", of.node), of.exact), of.exact)
+            return self.call(operator.neg, [self.value(e.operand)])
         if kind is ast.BoolOp:
             return Operand(joined("and" if isinstance(e.op, ast.And) else "or", [
                 truth(self.value(v)) for v in e.values]), bool)
         if kind is ast.IfExp:
-            (then, orelse), dtype = self.alike(e.body, e.orelse)
-            return Operand(Select(truth(self.value(e.test)), then, orelse), dtype)
+            then, orelse = self.alike(e.body, e.orelse)
+            return Operand(Select(truth(self.value(e.test)), then.node, orelse.node), then.dtype)
         if kind is ast.Attribute and e.attr in ("real", "imag"):
             of = self.value(e.value)
             return Operand(Attribute(of.node, e.attr), np.empty(0, of.exact).real.dtype)
@@ -168,16 +174,11 @@ class _Reading:
         return Operand(literal(number, self.dtype), self.dtype, number)
 
     def alike(self, *parts):
-        """The nodes of several expressions in the dtype that they have in common, and this dtype."""
+        """Several expressions in the dtype that they have in common."""
         values = list(map(self.value, parts))
         found = [v.exact for v in values if v.literal is None]
         dtype = np.result_type(*found) if found else np.dtype(self.dtype)
-        return [cast(v, dtype) for v in values], dtype
-
-    def joined(self, template, sign, *parts):
-        (left, right), dtype = self.alike(*parts)
-        made = quoted(template, left, sign, right)
-        return Operand(made if sign in COMPARED.values() else narrowed(made, dtype), dtype)
+        return [Operand(cast(v, dtype), dtype, v.literal) for v in values]
 
     def call(self, function, args):
         if any(vars(module).get(getattr(function, "__name__", "")) is function for module in RUNTIME):

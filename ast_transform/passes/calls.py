@@ -15,7 +15,7 @@ import gast
 import numpy as np
 
 from gradscribe.ast_transform.core.alias import aliased
-from gradscribe.ast_transform.core.form import TEMPORARY, Apply, Const, Pack, Var, is_application
+from gradscribe.ast_transform.core.form import TEMPORARY, Apply, Const, Pack, Var
 from gradscribe.ast_transform.core.kinds import Array, Sequence, unknown
 from gradscribe.ast_transform.core.operations import one_of_several, size_of
 from gradscribe.ast_transform.core.rule import AS_GIVEN, RULES, STATIC, STATIC_ARGUMENTS
@@ -413,10 +413,9 @@ class Calls(Inlining, Ufuncs):
                 positional.append(self.argument(value, rule, name, node))
         if self.rule_depth and function in _FOLDED:
             return self.fresh(self.build.arithmetic(function, positional), positional)
-        if self.rule_depth and function is np.transpose and not keywords and len(positional) == 1:
-            turned = self.build.definition(positional[0])
-            if is_application(turned, np.transpose) and len(turned.args) == 1:
-                return turned.args[0]           # turned back
+        shorter = self.build.by_identity(function, *positional) if self.rule_depth and not keywords else None
+        if shorter is not None:
+            return shorter
         if rule.kind == "constant" and function in (np.shape, np.ndim, np.size, len):
             raise AssertionError("handled before")
         out = self.build.call(function, tuple(positional), keywords)

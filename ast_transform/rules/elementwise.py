@@ -14,7 +14,7 @@ from gradscribe.ast_transform.core.memory import CONTIGUOUS, FRESH, PART, VIEW
 from gradscribe.ast_transform.core.rule import elementwise, general, linear, static
 from gradscribe.ast_transform.rules import samples
 from gradscribe.ast_transform.rules.batching import only, unchanged
-from gradscribe.runtime import compiled
+from gradscribe.runtime import compiled, numeric
 
 LOG_2, LOG_10 = math.log(2), math.log(10)
 DEGREE, RADIAN = math.pi / 180, 180 / math.pi
@@ -157,7 +157,7 @@ class reciprocal:
 
     def scalar(x):
         if is_integer(x):
-            return compiled.whole_reciprocal(x)
+            return numeric.whole_reciprocal(x)
         return 1 / x
 
 
