@@ -85,7 +85,7 @@ def example(operand):
 class Part:
     """The form that a part `scalar` gives, or a function that one calls."""
 
-    def __init__(self, part: types.FunctionType, functions: tuple = ()):
+    def __init__(self, part: Callable[..., Any], functions: tuple = ()):
         """functions: of the record, which the part may call where Numba has them."""
         source, self.functions = read(part), functions
         tree: Any = gast.gast_to_ast(source.tree)

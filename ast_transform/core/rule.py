@@ -8,7 +8,9 @@ result, `dy` its adjoint, `x_dot` the tangent of `x`; every other parameter is a
     partial_x(...)              elementwise: the derivative of each entry with respect to the entry of x
     vjp_x(dy, ...)              the adjoint of x, or something that broadcasts to it (constant along the other axes)
     jvp_x(x_dot, ...)           the contribution of x to the tangent of the result
-    batch(...)                  the call where operands have an axis of examples in front (rules/batched.py)
+    batch(...)                  the call where operands have an axis of examples in front (rules/batching.py)
+    scalar(x)                   elementwise: one entry in compiled code, by numbers (codegen/entry_forms.py)
+    compiled(x, axis=None)      what compiled code computes in place of the call
     wider(x, axis=None, ...)    the call with arguments that primal lacks, by other functions; read in place of the call
     memory(x, axis=None)        what the result has to do with memory (core/memory.py), where the arguments decide
     written(x, y)               the array, of which the result shows a part, after that part has become y
@@ -29,6 +31,8 @@ Options say what can be certain of a call, of operands as core/kinds.py describe
                                 product, quotient, negation, total (over axes), root, exponential, transpose,
                                 matrix product, outer product
     word="diff"                 the name of a temporary that it gives, in source that is read (passes/words.py)
+
+    numba=True                  Numba has the function for numbers: compiled code calls it as it stands
 
 Options say what a backward loop needs to know of an operation that it reads the result of.
 
@@ -125,7 +129,6 @@ class Rule:
     signature: inspect.Signature
     samples: Callable | None = None
     special: tuple = ()
-    cuda: str | None = None
     options: dict = field(default_factory=dict)
     memory: Memory | None = None    # None: the part `memory` says it, or nothing does and it may alias every operand.
                                     # What a ufunc of each entry makes is FRESH
@@ -194,7 +197,7 @@ def _signature(kind, function, parts, active):
 
 
 def _kind(kind):
-    def declare(function, *active, alias=(), samples=None, special=(), cuda=None, memory=None, raises=False,
+    def declare(function, *active, alias=(), samples=None, special=(), memory=None, raises=False,
                 **options):
         """Put a record into the table; `active` names the arguments with a derivative, in order."""
         def record(cls):
@@ -204,7 +207,7 @@ def _kind(kind):
             functions = (function, *alias)
             made = FRESH if kind == "elementwise" and any(isinstance(f, np.ufunc) for f in functions) else None
             rule = Rule(kind, functions, cls.__name__, parts, names, _signature(kind, function, parts, names),
-                        samples, tuple(special), cuda, options, memory or (None if "memory" in parts else made), raises)
+                        samples, tuple(special), options, memory or (None if "memory" in parts else made), raises)
             for each in functions:
                 if each in RULES:
                     raise ValueError(f"{each!r} has two records: {RULES[each].label} and {cls.__name__}")
