@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Functions without a derivative: comparisons, roundings, positions and shapes; and what makes arrays from numbers.
+"""Functions without a derivative: comparisons, rounding, positions and shapes; and functions that make arrays.
 
-Of the makers, those whose entries move with an argument have a derivative in it: full, arange, linspace, bincount.
+Those whose entries depend on an argument have a derivative in it: full, arange, linspace, bincount.
 """
 import builtins
 import math

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Norms, and the number of a matrix that is made of them."""
+"""Norms, and the condition number of a matrix."""
 import numpy as np
 
 from gradscribe.ast_transform.core.memory import FRESH

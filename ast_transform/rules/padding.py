@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""np.pad: constants around an array, its own entries again, or numbers made of them."""
+"""np.pad: an array surrounded by constants, by copies of its entries, or by numbers computed from them."""
 import numpy as np
 
 from gradscribe.ast_transform.core.memory import FRESH

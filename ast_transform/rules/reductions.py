@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reductions and scans along axes, and what sorts.
+"""Reductions, scans and sorts along axes.
 
 A reduction's adjoint is constant along the axes it reduced: the parts return it so, and the driver spreads it where
 the full shape is needed.

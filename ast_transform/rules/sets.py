@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Order of several keys, partitions, and sets of entries: where each of the different entries stands first."""
+"""Sorting by several keys, partitions, and sets of entries, by the first place of each distinct entry."""
 import numpy as np
 from numpy.lib import _arraysetops_impl as sets
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Order statistics, what passes over NaN, covariances.
+"""Order statistics, functions that ignore NaN, covariances.
 
-The derivative of a quantile stands on the ranks of the entries: the weight of an entry falls from 1 to 0 within one
-rank of the place that is asked for.
+The derivative of a quantile depends on the ranks of the entries: the weight of an entry falls from 1 to 0 within one
+rank of the quantile's place.
 """
 import numpy as np
 
