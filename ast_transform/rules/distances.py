@@ -2,7 +2,7 @@
 """scipy.spatial.distance, for programs that have imported it.
 
 Each distance is defined once, for two arrays along their last axis, and read in place of its call.  Results are
-float64, as SciPy's are.  A distance has the derivative 0 where it is 0, as np.abs has: so has that of a point to itself.
+float64, as SciPy's are.  A distance has the derivative 0 where it is 0, as np.abs has.
 """
 import math
 
