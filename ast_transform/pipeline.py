@@ -11,11 +11,11 @@ import numpy as np
 
 from gradscribe.ast_transform.core.alias import viewed
 from gradscribe.ast_transform.core.draw import draws
-from gradscribe.ast_transform.core.form import Apply, Const, Effect, Function, Let, Pack, Var, operands, walk
+from gradscribe.ast_transform.core.form import Apply, Const, Effect, Function, Let, Pack, Var, operands, rebuilt, walk
 from gradscribe.ast_transform.core.kinds import Array, Opaque, unknown
 from gradscribe.ast_transform.mapping import Unrestricted, Vmap
 from gradscribe.ast_transform.passes.accumulators import summed_in_numbers
-from gradscribe.ast_transform.passes.activity import is_own
+from gradscribe.ast_transform.passes.activity import has_scalar_form, is_own, rule_of
 from gradscribe.ast_transform.passes.callees import EVERY, are_its_own, without_calls
 from gradscribe.ast_transform.passes.carried_views import carried_views
 from gradscribe.ast_transform.passes.check import check
@@ -38,7 +38,9 @@ from gradscribe.ast_transform.reader.derivatives import CustomFunction, entry
 from gradscribe.ast_transform.reader.gradient_edits import Edit
 from gradscribe.ast_transform.reader.inlining import calls_itself
 from gradscribe.ast_transform.reader.memory import NeedsParts, NeedsPasses, may_be_in
+from gradscribe.ast_transform.reader.operands import settle
 from gradscribe.ast_transform.reader.outer_state import NeedsState
+from gradscribe.ast_transform.reader.rule_inlining import read_part
 from gradscribe.ast_transform.reader.states import Reader
 from gradscribe.ast_transform.reader.values import Derived, Struct
 from gradscribe.ast_transform.reader.views import base_path, is_array
@@ -221,6 +223,7 @@ class Pipeline:
                     self.done.add(id(callee))
                     self.finished(callee, inside=given or inside)
         if self.unroll:
+            function.body = self.by_compiled_parts(function.body)
             self.own_functions(function)
             if any(isinstance(s, Let) and isinstance(s.value, Apply) and isinstance(s.value.function, CustomFunction)
                    for s in walk(function.body)):
@@ -284,11 +287,35 @@ class Pipeline:
         except (TransformError, Demand, NeedsState, NeedsParts, NeedsPasses):
             return None, None
 
+    def by_compiled_parts(self, body, within=()):
+        """A body in which calls of functions whose records have a part `compiled` are what it says.
+
+        within: the functions whose parts are being read
+        """
+        build, out = self.reader.build, []
+        for step in body:
+            step = rebuilt(step, {}, lambda block: self.by_compiled_parts(block, within))
+            function = step.value.function if isinstance(step, Let) and isinstance(step.value, Apply) else None
+            rule = rule_of(function)
+            if rule is None or "compiled" not in rule.parts or function in within:
+                out.append(step)
+                continue
+            given = dict(rule.signature.bind(*step.value.args, **dict(step.value.kwargs)).arguments)
+            with self.builder_restored():
+                build.block, build.origin = [], step.origin
+                made = settle(self.reader, read_part(self.reader, rule, "compiled", given))
+                results = [made] if len(step.targets) == 1 else list(map(partial(settle, self.reader), made.items))
+                out += self.by_compiled_parts(build.block, (*within, *rule.functions))
+            out += [Let((t,), r, step.origin) for t, r in zip(step.targets, results)]
+        return out
+
     def own_functions(self, function):
-        """Replaces calls of user's functions that have a rule by their source, for compilation."""
+        """Functions of the user's that have a rule are compiled from their own source, if the rule has no other form.
+        """
         found = False
         for step in walk(function.body):
-            if isinstance(step, Let) and isinstance(step.value, Apply) and is_own(step.value.function):
+            if isinstance(step, Let) and isinstance(step.value, Apply) and is_own(
+                    step.value.function) and not has_scalar_form(step.value.function):
                 inner = Reader(self.unroll, self)
                 inner.reads_with(self.reader)
                 inner.context.from_source = step.value.function

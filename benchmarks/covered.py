@@ -181,16 +181,16 @@ def complexes(function, given):
 
 def compiles(function, rule):
     from gradscribe.codegen import lowering
+    from gradscribe.codegen.entry_forms import form_of
     from gradscribe.codegen.lowered import LAZY
-    from gradscribe.codegen.scalar_forms import FORMS
     if rule.options.get("rewrite") is True:
         return "yes"
-    return "yes" if any(f in LAZY or f in FORMS or f in lowering.STATEMENTS for f in rule.functions) else "no"
+    return "yes" if any(f in LAZY or form_of(f) or f in lowering.STATEMENTS for f in rule.functions) else "no"
 
 
 def scalar_form(function, rule):
-    from gradscribe.codegen.scalar_forms import FORMS
-    return "scalar" if any(f in FORMS for f in rule.functions) else ""
+    from gradscribe.codegen.entry_forms import form_of
+    return "scalar" if any(form_of(f) is not None for f in rule.functions) else ""
 
 
 def short(text):

@@ -9,9 +9,10 @@ from numpy.typing import DTypeLike
 
 from gradscribe.ast_transform.core.form import Apply, Const
 from gradscribe.ast_transform.core.operations import astype, run_length, shape_of, size_of
+from gradscribe.codegen.entry_forms import form_of
 from gradscribe.codegen.loops.build import ZERO, entry, quoted
 from gradscribe.codegen.lowered import ONE, Core, Dim, Lazy, compiles, lazily, product_of, shape
-from gradscribe.codegen.scalar_forms import FORMS, Operand, cast, literal, narrowed
+from gradscribe.codegen.scalar_forms import Operand, cast, literal, narrowed
 
 # --- reductions -------------------------------------------------------------------------------------------------------
 
@@ -140,7 +141,7 @@ def counted(lowering, x, axes):
 
 
 def entrywise(lowering: Core, function: Callable[..., Any], dtype: DTypeLike, *args: Any) -> Lazy:
-    return lowering.entries(FORMS[function], [lowering.lazy(a) for a in args], dtype, function)
+    return lowering.entries(form_of(function), [lowering.lazy(a) for a in args], dtype, function)
 
 
 def reduction(kind: str, *functions: Callable[..., Any]) -> None:

@@ -20,9 +20,10 @@ from gradscribe.ast_transform.passes import types
 from gradscribe.ast_transform.passes.anf import spelled
 from gradscribe.ast_transform.passes.described import constant_fact, is_array
 from gradscribe.ast_transform.source.diagnose import RuleError, ShapeError
+from gradscribe.codegen.entry_forms import form_of
 from gradscribe.codegen.loops import form as loops
 from gradscribe.codegen.loops.build import ZERO, entry, joined, let, node, quoted, statement
-from gradscribe.codegen.scalar_forms import FORMS, Operand, cast, enters, literal
+from gradscribe.codegen.scalar_forms import Operand, cast, enters, literal
 
 INDEXES = "ijklpqrs"
 # {function: form(lowering, node), which returns a Lazy, or a list if there are several results}
@@ -371,7 +372,7 @@ class Core:
         function = node.function
         try:
             form = LAZY.get(function)
-            entrywise = FORMS.get(function)
+            entrywise = form_of(function) if form is None else None
         except TypeError:
             form = entrywise = None
         if form is not None:

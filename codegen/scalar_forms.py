@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Lowering of elementwise functions to expressions of scalars that Numba compiles with NumPy's dtypes.
+"""Operators and functions of each entry, as expressions of scalars that Numba compiles with NumPy's dtypes.
 
-A form takes the operands and the result's dtype and returns an expression of the loop form.  Numba alone would compute
-`np.float32 * 2.0` in float64; here every operand is first cast to the dtype of NumPy's inner loop.
+Here are those whose form depends on the dtypes of several operands; of another one the record says it (entry_forms.py).
+A form takes the operands and the result's dtype and gives a node of the loop form.  Numba alone would make float64 of
+`np.float32 * 2.0`; here every operand has the dtype of NumPy's loop before the operator sees it.
 """
 import builtins
 import functools
@@ -16,7 +17,7 @@ from numpy.typing import DTypeLike
 
 from gradscribe.ast_transform.core.kinds import promote
 from gradscribe.ast_transform.core.operations import both, either
-from gradscribe.codegen.llvm_inline import ELEMENTARY, in_single
+from gradscribe.codegen.llvm_inline import in_single
 from gradscribe.codegen.loops.build import joined, node, quoted
 from gradscribe.codegen.loops.form import Attribute, Call, Const, Expr, Length, Load, Name
 
@@ -105,6 +106,11 @@ def narrowed(made: Expr, dtype: DTypeLike) -> Expr:
     """An expression converted back to a small integer dtype, since Numba computes those in 64 bits."""
     dtype = np.dtype(dtype)
     return made if dtype in _WIDE or dtype.kind in "fcb" else of_dtype(made, dtype)
+
+
+def result_of_call(made: Expr, dtype: DTypeLike) -> Expr:
+    """What a function gives, as a number of a dtype."""
+    return made if np.dtype(dtype) in _WIDE or np.dtype(dtype).kind == "b" else of_dtype(made, dtype)
 
 
 def loose(operand, dtype):
@@ -350,55 +356,12 @@ def _where(args, out):
     return quoted("{} if {} else {}", cast(args[1], out), truth(args[0]), cast(args[2], out))
 
 
-# --- functions that Numba has for scalars -----------------------------------------------------------------------------
-
-_SAME = """exp exp2 expm1 log log2 log10 log1p sqrt cbrt sin cos tan arcsin arccos arctan sinh cosh tanh arcsinh arccosh
-arctanh arctan2 hypot logaddexp logaddexp2 copysign fmod floor ceil trunc rint""".split()
-_OF_MATH = {"asin": "arcsin", "acos": "arccos", "atan": "arctan", "atan2": "arctan2", "asinh": "arcsinh",
-            "acosh": "arccosh", "atanh": "arctanh"}
-
-
-def _plain(name):
-    def make(args, out):
-        if np.dtype(out).kind in "iub":             # floor of an integer
-            return cast(args[0], out)
-        made = of_all(f"np.{name}", args, out)
-        return made if np.dtype(out) in _WIDE else of_dtype(made, out)
-    return in_loops(name, make) if name in ELEMENTARY else make
-
-
-for _name in _SAME:
-    FORMS[getattr(np, _name)] = _plain(_name)
-for _name in dir(math):
-    if _OF_MATH.get(_name, _name) in _SAME and _name not in ("floor", "ceil", "trunc", "log"):
-        FORMS[getattr(math, _name)] = _plain(_OF_MATH.get(_name, _name))
-_float_fmod = FORMS[np.fmod]
-
-
-@form(np.fmod, math.fmod)
-def _fmod(args, out):
-    if np.dtype(out).kind in "iu":
-        return narrowed(quoted("whole_fmod({}, {})", cast(args[0], out), cast(args[1], out)), out)
-    return _float_fmod(args, out)
-
-
-FORMS[np.fix] = _plain("trunc")
-
+# --- numbers of other kinds ------------------------------------------------------------------------------------------
 
 @form(math.log)
 def _log(args, out):
     made = quoted("np.log({})", cast(args[0], out))
     return made if len(args) == 1 else quoted("{} / np.log({})", made, cast(args[1], out))
-
-
-def _of_math(name):
-    def make(args, out):
-        return quoted("math.{}({})", name, cast(args[0], out))
-    return in_loops(name, make) if name in ELEMENTARY else make
-
-
-for _name in ("erf", "erfc", "gamma", "lgamma"):
-    FORMS[getattr(math, _name)] = _of_math(_name)
 
 
 @form(math.floor, name="floor")
@@ -425,8 +388,6 @@ for _function in (int, float, operator.pos, np.positive, np.copy, np.ascontiguou
 
 @form(np.isnan, math.isnan, template="np.isnan({})")
 @form(np.isinf, math.isinf, template="np.isinf({})")
-@form(np.isposinf, template="{} == np.inf")
-@form(np.isneginf, template="{} == -np.inf")
 @form(np.signbit, template="math.copysign(1.0, {}) < 0.0")
 def _predicate(args, out, template):
     return quoted(template, cast(args[0], np.float64) if args[0].exact.kind in "iub" else args[0].node)
@@ -442,35 +403,18 @@ def _finite(args, out):
     return joined("and", [quoted("abs({}) < np.inf", p) for p in parts])
 
 
-@form(np.iscomplex, real=False)
-@form(np.isreal, real=True)
-def _complexness(args, out, real):
-    if args[0].exact.kind != "c":
-        return Const(real)
-    return quoted("{}.imag {} 0", args[0].node, "==" if real else "!=")
-
-
-# --- functions in runtime/compiled.py ---------------------------------------------------------------------------------
+# --- functions of our own, in runtime/compiled.py ---------------------------------------------------------------------
 
 def of_two(name, a, b, out):
     """The maximum or minimum of two values."""
     return Call("complex_" * (np.dtype(out).kind == "c") + name, (a, b))
 
 
-def _own(name, *functions):
-    @form(*functions)
-    def make(args, out):
-        made = of_all(name, args, out)
-        made = of_two(name, *made.args, out) if name in ("maximum", "minimum") else made
-        return made if np.dtype(out) in _WIDE or np.dtype(out).kind == "b" else of_dtype(made, out)
-
-
-_own("maximum", np.maximum)
-_own("minimum", np.minimum)
-_own("fmax", np.fmax)
-_own("fmin", np.fmin)
-_own("heaviside", np.heaviside)
-_own("sinc", np.sinc)
+@form(np.maximum, name="maximum")
+@form(np.minimum, name="minimum")
+def _of_two(args, out, name):
+    made = of_two(name, *of_all(name, args, out).args, out)
+    return result_of_call(made, out)
 
 
 @form(np.gcd, math.gcd, name="gcd")
@@ -491,25 +435,6 @@ def _extreme(args, out, name):
 @form(np.square)
 def _square(args, out):
     return narrowed(_squared(cast(args[0], out), args[0]), out)
-
-
-@form(np.reciprocal)
-def _reciprocal(args, out):
-    if np.dtype(out).kind in "iu":
-        return narrowed(quoted("whole_reciprocal({})", cast(args[0], out)), out)
-    if np.dtype(out).kind == "c":
-        return quotient(literal(1, out), args[0], out)
-    return quoted("{} / {}", literal(1, out), cast(args[0], out))
-
-
-@form(np.sign)
-def _sign(args, out):
-    if np.dtype(out).kind == "c":
-        return None
-    if np.dtype(out).kind in "iu":
-        return narrowed(quoted("whole_sign({})", cast(args[0], out)), out)
-    made = quoted("sign({})", cast(args[0], out))                # always a float64
-    return quoted("np.float32({})", made) if np.dtype(out) == np.float32 else made
 
 
 @form(np.abs, builtins.abs, operator.abs, np.fabs, math.fabs)
@@ -539,25 +464,9 @@ def _clip(args, out):
     return made
 
 
-@form(np.deg2rad, np.radians, math.radians, factor=math.pi / 180)
-@form(np.rad2deg, np.degrees, math.degrees, factor=180 / math.pi)
-def _scaled(args, out, factor):
-    return quoted("{} * {}", cast(args[0], out), literal(factor, out))
-
-
 @form(np.ldexp, math.ldexp)
 def _ldexp(args, out):
     return cast(Operand(quoted("math.ldexp({}, {})", cast(args[0], np.float64), args[1].node), np.float64), out)
-
-
-@form(np.real)
-def _real(args, out):
-    return Attribute(args[0].node, "real") if args[0].exact.kind == "c" else args[0].node
-
-
-@form(np.imag)
-def _imag(args, out):
-    return Attribute(args[0].node, "imag") if args[0].exact.kind == "c" else literal(0, out)
 
 
 @form(np.conjugate)

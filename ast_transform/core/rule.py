@@ -8,7 +8,9 @@ is the result, `dy` its adjoint, `x_dot` the tangent of `x`; every other paramet
     partial_x(...)              elementwise: the derivative of each entry with respect to the entry of x
     vjp_x(dy, ...)              the adjoint of x, or something that broadcasts to it (constant along the other axes)
     jvp_x(x_dot, ...)           the contribution of x to the tangent of the result
-    batch(...)                  the call if operands have a batch axis in front (rules/batched.py)
+    batch(...)                  the call if operands have a batch axis in front (rules/batching.py)
+    scalar(x)                   elementwise: one entry in compiled code, by numbers (codegen/entry_forms.py)
+    compiled(x, axis=None)      what compiled code computes in place of the call
     wider(x, axis=None, ...)    the call with arguments that primal lacks, by other functions; inlined
     memory(x, axis=None)        how the result relates to memory (core/memory.py), if that depends on the arguments
     written(x, y)               x after a write of y into its part that the result is a view of
@@ -29,6 +31,8 @@ Others give facts (core/kinds.py) and roles of a call.
                                 product, quotient, negation, total (over axes), root, exponential, transpose,
                                 matrix product, outer product
     word="diff"                 the name of a temporary that holds its result, in printed source (passes/words.py)
+
+    numba=True                  Numba has the function for numbers: compiled code calls it as it stands
 
 Others help a backward loop that reads a result to choose between saving it and computing it again.
 
@@ -124,7 +128,6 @@ class Rule:
     signature: inspect.Signature
     samples: Callable | None = None
     special: tuple = ()
-    cuda: str | None = None
     options: dict = field(default_factory=dict)
     memory: Memory | None = None    # None: the part `memory` decides; without one, the result may alias every operand.
                                     # Elementwise ufuncs are FRESH
@@ -193,7 +196,7 @@ def _signature(kind, function, parts, active):
 
 
 def _kind(kind):
-    def declare(function, *active, alias=(), samples=None, special=(), cuda=None, memory=None, raises=False,
+    def declare(function, *active, alias=(), samples=None, special=(), memory=None, raises=False,
                 **options):
         """Adds a record to the table; `active` names the arguments with a derivative, in order."""
         def record(cls):
@@ -203,7 +206,7 @@ def _kind(kind):
             functions = (function, *alias)
             made = FRESH if kind == "elementwise" and any(isinstance(f, np.ufunc) for f in functions) else None
             rule = Rule(kind, functions, cls.__name__, parts, names, _signature(kind, function, parts, names),
-                        samples, tuple(special), cuda, options, memory or (None if "memory" in parts else made), raises)
+                        samples, tuple(special), options, memory or (None if "memory" in parts else made), raises)
             for each in functions:
                 if each in RULES:
                     raise ValueError(f"{each!r} has two records: {RULES[each].label} and {cls.__name__}")

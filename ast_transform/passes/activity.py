@@ -159,6 +159,12 @@ def is_own(function: Any) -> bool:
         function.__module__.split(".")[0] not in ("numpy", "scipy", "gradscribe")
 
 
+def has_scalar_form(function: Any) -> bool:
+    """Whether the record of a function says how compiled code computes one entry."""
+    rule = rule_of(function)
+    return rule is not None and ("scalar" in rule.parts or bool(rule.options.get("numba")))
+
+
 def is_foreign(function: Any) -> bool:
     """Whether a function is a plain one from outside this package: the globals it reads may change between calls."""
     return isinstance(function, types.FunctionType) and (function.__module__ or "").split(".")[0] != "gradscribe"

@@ -67,7 +67,7 @@ from gradscribe.ast_transform.core.kinds import Array
 from gradscribe.ast_transform.passes import types
 from gradscribe.ast_transform.passes.anf import describe
 from gradscribe.ast_transform.reader.views import axes_undone
-from gradscribe.ast_transform.rules.identities import IDENTITIES
+from gradscribe.ast_transform.rules.identities import IDENTITIES, bindings, written
 
 SUMS, PRODUCTS = {"sum", "difference"}, {"product", "quotient"}
 ARITHMETIC = SUMS | PRODUCTS | {"negation"}
@@ -251,20 +251,20 @@ class _Block:
         """
         for v in term.above:
             for w in term.below:
-                for identity in IDENTITIES:
+                for identity in IDENTITIES if isinstance(v, Var) and isinstance(w, Var) else ():
+                    above, below = identity.left.args if identity.is_of_factors else (None, None)
                     bound: dict = {}
-                    if self.matches(identity.above, v, bound) and self.matches(identity.below, w, bound):
-                        made = writer.by_pattern(identity.result, bound)
+                    if above and None not in (bindings(above, v, self.taken_apart, bound), bindings(
+                            below, w, self.taken_apart, bound)) and all(identity.holds_for(
+                                x.fact.kind, x.fact.rank) for x in bound.values()):
+                        made = written(identity.right, bound, writer.apply)
                         writer.identities.append(identity.text)
                         return term.without(v, w).with_factor(made)
         return term
 
-    def matches(self, pattern, v, bound):
-        if isinstance(pattern, str):    # any matrix
-            return v.fact.rank == 2 and bound.setdefault(pattern, v) is v
+    def taken_apart(self, v, function):
         value = self.values.get(v)
-        return isinstance(value, Apply) and value.function is pattern.function and not value.kwargs and len(
-            value.args) == len(pattern.args) and all(map(self.matches, pattern.args, value.args, (bound, bound)))
+        return value.args if is_application(value, function) and not value.kwargs else None
 
     def with_means(self, term, writer):
         """A term with np.mean in the place of a sum that is divided by the number of its entries."""
@@ -471,11 +471,6 @@ class _Writer:
         var = Var("t", types.infer(function, args), TEMPORARY)
         self.made.append(Let((var,), Apply(function, args), self.step.origin))
         return var
-
-    def by_pattern(self, pattern, bound):
-        if isinstance(pattern, str):
-            return bound[pattern]
-        return self.apply(pattern.function, *(self.by_pattern(p, bound) for p in pattern.args))
 
     def mean(self, value):
         var = Var("mean", types.infer(np.mean, value.args, value.kwargs), TEMPORARY)

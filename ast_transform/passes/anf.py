@@ -20,6 +20,7 @@ from gradscribe.ast_transform.core.kinds import Array
 from gradscribe.ast_transform.core.operations import astype, shape_of
 from gradscribe.ast_transform.passes import types
 from gradscribe.ast_transform.passes.described import Unfit, fact_of
+from gradscribe.ast_transform.rules.identities import bindings, identities_of, written
 from gradscribe.ast_transform.source.diagnose import OF_OBJECTS, LanguageError, ShapeError
 
 _COMPARED = {operator.eq, operator.ne, operator.lt, operator.le, operator.gt, operator.ge}
@@ -110,10 +111,30 @@ class Builder:
     def negative(self, a):
         if isinstance(a, Const) and type(a.value) in (int, float, complex):
             return Const(-a.value)
-        made = self.definition(a)
-        if is_application(made, operator.neg):
-            return made.args[0]
-        return self.apply(operator.neg, a)
+        found = self.by_identity(operator.neg, a)
+        return self.apply(operator.neg, a) if found is None else found
+
+    def by_identity(self, function, *args, number=None):
+        """What the first line of rules/identities.py that fits makes of a call; None where none does.
+
+        A negative number is the negation of another one; number: one that is not.
+        """
+        def taken_apart(node, of):
+            if of is operator.neg and node is not number and isinstance(node, Const) and type(
+                    node.value) in (int, float) and node.value < 0:
+                return (Const(-node.value),)
+            made = self.definition(node)
+            return made.args if is_application(made, of) and not made.kwargs else None
+
+        for identity in identities_of(function):
+            bound: dict = {}
+            if not identity.is_of_factors and len(args) == len(identity.left.args) and all(
+                    bindings(p, a, taken_apart, bound) is not None for p, a in zip(identity.left.args, args)):
+                facts = [fact_of(v) for v in bound.values()]
+                if not identity.words or all(isinstance(f, Array) and identity.holds_for(f.kind, f.rank)
+                                             for f in facts):
+                    return written(identity.right, bound, lambda f, *given: self.arithmetic(f, given))
+        return None
 
     def alike(self, a, b):
         """Whether two operands are one value, or are computed by the same arithmetic."""
@@ -133,9 +154,8 @@ class Builder:
         return (True, made.args[0]) if is_application(made, operator.neg) else (False, a)
 
     def multiply(self, a, b):
-        (flip_a, a), (flip_b, b) = self.sign_of(a), self.sign_of(b)
-        product = self._multiply(a, b)
-        return self.negative(product) if flip_a != flip_b else product
+        found = self.by_identity(operator.mul, a, b)
+        return self._multiply(a, b) if found is None else found
 
     def _multiply(self, a, b):
         if _number(b) and not _number(a):
@@ -167,35 +187,30 @@ class Builder:
         )
 
     def divide(self, a, b):
-        flip, a = self.sign_of(a)
+        found = self.by_identity(operator.truediv, a, b)
+        if found is not None:
+            return found
         if _number(b) and b.value == 1 and fact_of(a).kind in "fc":
-            quotient = a
-        elif _number(b) and type(b.value) is float and b.value == 0.5 and not _number(a):
-            quotient = self.multiply(Const(2), a)
-        elif self.to_read and _number(a) and a.value == 1 and _number(b) and b.value and not isinstance(
+            return a
+        if _number(b) and type(b.value) is float and b.value == 0.5 and not _number(a):
+            return self.multiply(Const(2), a)
+        if self.to_read and _number(a) and a.value == 1 and _number(b) and b.value and not isinstance(
                 b.value, complex) and math.frexp(b.value)[0] not in (0.5, -0.5):    # dy * (1 / 3) is dy / 3
-            quotient = self.let("t", Apply(operator.truediv, (a, b)), Array(float))
-        else:
-            quotient = self.apply(operator.truediv, a, b)
-        return self.negative(quotient) if flip else quotient
+            return self.let("t", Apply(operator.truediv, (a, b)), Array(float))
+        return self.apply(operator.truediv, a, b)
 
     def add(self, a, b):
         if not _number(a) and self.alike(a, b):
             return self.multiply(Const(2), a)
         if _number(a) and _number(b):
             return Const(a.value + b.value)
-        flip, positive = self.sign_of(b)
-        if flip:
-            return self.apply(operator.sub, a, positive)
-        flip, positive = self.sign_of(a)
-        if flip and not _number(a):
-            return self.apply(operator.sub, b, positive)
-        return self.apply(operator.add, a, b)
+        found = self.by_identity(operator.add, a, b, number=a)
+        return self.apply(operator.add, a, b) if found is None else found
 
     def subtract(self, a, b):
-        flip, positive = self.sign_of(b)
-        if flip:
-            return self.add(a, positive)
+        found = self.by_identity(operator.sub, a, b)
+        if found is not None:
+            return found
         if _number(a) and _number(b):
             return Const(a.value - b.value)
         return self.apply(operator.sub, a, b)

@@ -76,6 +76,7 @@ from gradscribe.ast_transform.passes.algebra import (
     without_zeros,
 )
 from gradscribe.ast_transform.passes.coalescing import unset_values
+from gradscribe.ast_transform.passes.peephole import by_identities
 from gradscribe.ast_transform.passes.products import divided_once, numbers_to_rows, rows_first
 from gradscribe.ast_transform.passes.words import says
 
@@ -95,6 +96,7 @@ def simplify(function: Function, numbers: bool = True) -> Function:
     function.body = divided_once(function)
     function.body = axes_kept(function)
     function.body = turned_products(function)
+    function.body = by_identities(function)
     function.body = numbers_to_rows(function)
     function.body = drop_dead(function.body, function.result)
     function.body = in_normal_form(function)

@@ -12,7 +12,7 @@ import gast
 import numpy as np
 
 from gradscribe.ast_transform.core.alias import aliased
-from gradscribe.ast_transform.core.form import TEMPORARY, Apply, Const, Pack, Var, is_application
+from gradscribe.ast_transform.core.form import TEMPORARY, Apply, Const, Pack, Var
 from gradscribe.ast_transform.core.kinds import Array, Sequence
 from gradscribe.ast_transform.core.operations import one_of_several
 from gradscribe.ast_transform.core.rule import AS_GIVEN, RULES, STATIC, STATIC_ARGUMENTS
@@ -481,10 +481,9 @@ def rule_call(reader: Reader, function, args, words, node):
             positional.append(argument(reader, value, rule, name, node))
     if reader.context.rule_depth and function in _FOLDED:
         return fresh_result(reader, reader.build.arithmetic(function, positional), positional)
-    if reader.context.rule_depth and function is np.transpose and not keywords and len(positional) == 1:
-        turned = reader.build.definition(positional[0])
-        if is_application(turned, np.transpose) and len(turned.args) == 1:
-            return turned.args[0]           # turned back
+    shorter = reader.build.by_identity(function, *positional) if reader.context.rule_depth and not keywords else None
+    if shorter is not None:
+        return shorter
     if rule.kind == "constant" and function in (np.shape, np.ndim, np.size, len):
         raise AssertionError("handled before")
     out = reader.build.call(function, tuple(positional), keywords)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Functions that are given functions: each is what it does, read in place of the call."""
+"""Functions that take functions, written as Python: each is read in place of its call."""
 import numpy as np
 
 from gradscribe.ast_transform.core.memory import ALIASES, FRESH

@@ -11,6 +11,7 @@ from gradscribe.ast_transform.core.memory import ALIAS, ALIASES, FRESH
 from gradscribe.ast_transform.core.rule import constant, general, linear, static
 from gradscribe.ast_transform.rules import arranging_samples as samples
 from gradscribe.ast_transform.rules import lengths
+from gradscribe.ast_transform.rules.batching import by_example, only, rows, shifted
 from gradscribe.ast_transform.rules.reductions import positive
 from gradscribe.ast_transform.rules.shapes import along, in_range, is_sequence
 from gradscribe.runtime.indexing import scatter_add
@@ -146,6 +147,12 @@ class delete:
         kept = np.delete(np.arange(arr.shape[axis]), obj)
         return scatter_add(arr, along(axis, kept), dy)
 
+    def batch(arr, obj, batched, axis=None):
+        only(batched, "arr")
+        if axis is None:
+            return np.delete(rows(arr), obj, axis=1)
+        return np.delete(arr, obj, axis=shifted(axis))
+
 
 @static
 def checked_insertion(arr, obj, values):
@@ -280,6 +287,11 @@ def listed(k):
                          "Index: choices[a, np.arange(n)], or pass a list of arrays.")
 
 
+@static
+def alike(ranks_of):
+    return len(set(ranks_of)) == 1
+
+
 @linear(np.choose, "choices", samples=samples.choices, unbroadcast=True, expand=True, arrays=("a",),
         sequence=("choices",), memory=FRESH, raises=True)
 class choose:
@@ -289,6 +301,17 @@ class choose:
     def vjp_choices(dy, a, choices, mode="raise", k=None):
         listed(k)
         return np.where(in_range(a, mode, len(choices)) == k, dy, 0)
+
+    def batch(a, choices, batched, mode="raise"):
+        if not alike([c.ndim for c in choices]):
+            by_example("choices of several ranks")
+        if "a" in batched and "choices" in batched and a.ndim != choices[0].ndim:
+            by_example("choices of another rank")
+        if "a" not in batched and choices[0].ndim - 1 < a.ndim:
+            by_example("choices of another rank")
+        if "choices" not in batched and a.ndim - 1 < choices[0].ndim:
+            by_example("choices of another rank")
+        return np.choose(a, choices, mode=mode)
 
 
 @general(np.compress, samples=samples.compressed, rewrite=True, memory=FRESH)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Arguments to try the rules of arranging.py on: each function takes a generator and gives a list of (args, kwargs)."""
+"""Arguments for the tests of arranging.py: each function takes a generator and returns a list of (args, kwargs)."""
 import numpy as np
 
 from gradscribe.ast_transform.rules.array_samples import _call, _complex

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Arguments to try the rules for arrays on: each function takes a generator and gives a list of (args, kwargs).
+"""Arguments for the tests of rules for arrays: each function takes a generator and returns a list of (args, kwargs).
 
 Axes of length 0 and 1 are among them wherever the function has a value there.
 """

@@ -1,27 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How whole-batch forms are declared, and the axes they speak of."""
+"""What the part `batch` of a record is written with: axes of a batch, and forms that several records share.
+
+The part says what a call becomes where operands have an axis of examples in front.  Its parameters are arguments of the
+record's signature, and what these names mean: `first` the first argument; `batched` the names of the arguments that
+have the axis (a list of arrays has it in all of them, or in none); `flags` the same for each of several positional
+arguments; `rank` the rank of one example's result; `count` the number of examples; `units` the axes of one example of
+length 1.  Arrays that have the axis have it as axis 0, and their rank counts it.  A function of each entry needs no
+part.  Where there is no such form, the part calls `by_example`: a loop calls the function for each example.
+
+>>> from gradscribe.ast_transform.core.rule import RULES
+>>> RULES[np.sum].parts["batch"](np.ones((4, 2, 3)), ("x",)).shape
+(4,)
+"""
 import numpy as np
 
-from gradscribe.ast_transform.core.rule import RULES, ByExample, static
-from gradscribe.ast_transform.rules import records  # noqa: F401  (they get parts)
-
-
-def batch(*functions):
-    """Give the records of functions a whole-batch form; one with `of` makes a part for each."""
-    def add(part):
-        for f in functions:
-            RULES[f].parts["batch"] = part
-        return part
-    return add
-
-
-def batch_each(*functions):
-    def add(make):
-        for f in functions:
-            RULES[f].parts["batch"] = make(f)
-        return make
-    return add
-
+from gradscribe.ast_transform.core.rule import ByExample, static
 
 # --- axes ---------------------------------------------------------------------------------------------------
 
@@ -48,8 +41,13 @@ def everything(axis, rank):
 
 
 @static
-def several(axis):
+def over_several(axis):
     return axis is None or isinstance(axis, tuple) and len(axis) != 1
+
+
+@static
+def all_axes(rank):
+    return tuple(range(1, rank))
 
 
 @static
@@ -90,3 +88,54 @@ def rows(x):
     if x.ndim == 2:
         return x
     return np.reshape(x, (x.shape[0], size_after(x, 1)))
+
+
+# --- forms that several records share --------------------------------------------------------------------------------
+
+def batched_reduction(function):
+    """Of functions with an axis and keepdims."""
+    def part(first, batched, axis=None, keepdims=False):
+        if keepdims:
+            return function(first, axis=reduced(axis, first.ndim), keepdims=keepdims)
+        return function(first, axis=reduced(axis, first.ndim))
+    return part
+
+
+def batched_turn(function):
+    """Of functions of some axes, or of all."""
+    def part(first, batched, axes=None, axis=None):
+        if axes is None and axis is None:
+            return function(first, all_axes(first.ndim))
+        if axes is None:
+            return function(first, shifted(axis))
+        return function(first, shifted(axes))
+    return part
+
+
+def batched_diagonal(function):
+    """Of functions of a diagonal."""
+    def part(first, batched, offset=0, axis1=0, axis2=1):
+        return function(first, offset=offset, axis1=shifted(axis1), axis2=shifted(axis2))
+    return part
+
+
+def unchanged(first, batched):
+    """Of functions that return their first argument."""
+    return first
+
+
+def same_call(function):
+    """Of functions that take stacks: the call with the whole batch."""
+    def part(first, batched):
+        return function(first)
+    return part
+
+
+def batched_partition(function):
+    """Of functions that arrange entries around the k-th."""
+    def part(a, kth, batched, axis=-1):
+        only(batched, "a")
+        if axis is None:
+            return function(rows(a), kth, axis=1)
+        return function(a, kth, axis=shifted(axis))
+    return part

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """scipy.special, entry by entry: integrals of exponentials, Bessel and hypergeometric functions, spherical harmonics.
 
-The derivative of a Bessel function is made of its neighbours, which have no quotient at 0.
+The derivative of a Bessel function is a combination of its neighbours, without a quotient that fails at 0.
 """
 import math
 

@@ -1,11 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Interpolation, differences, integrals, running sums, windows and spacings."""
+import math
+
 import numpy as np
 
 from gradscribe.ast_transform.core.kinds import Array
 from gradscribe.ast_transform.core.memory import FRESH
 from gradscribe.ast_transform.core.rule import constant, elementwise, general, static
 from gradscribe.ast_transform.rules import numeric_samples as samples
+from gradscribe.ast_transform.rules.batching import aligned, only, shifted
 from gradscribe.ast_transform.rules.constants import laid, ramp, summed, widened
 from gradscribe.ast_transform.rules.reductions import positive
 from gradscribe.runtime.indexing import scatter_add
@@ -125,6 +128,10 @@ class interp:
 
     def jvp_right(right_dot, x, xp):
         return np.where(x > xp[-1], right_dot, 0)
+
+    def batch(x, xp, fp, batched, left=None, right=None, period=None):
+        only(batched, "x")
+        return np.interp(x, xp, fp, left=left, right=right, period=period)
 
 
 # --- differences and integrals ----------------------------------------------------------------------------------------
@@ -265,6 +272,9 @@ class unwrap:                       # whole periods are added, and these do not 
     def jvp_p(p_dot):
         return p_dot
 
+    def batch(p, batched, discont=None, axis=-1, period=2 * math.pi):
+        return np.unwrap(p, discont=discont, axis=shifted(axis), period=period)
+
 
 # --- Bessel's function and windows ------------------------------------------------------------------------------------
 
@@ -341,3 +351,8 @@ class geomspace:
 
     def jvp_stop(stop_dot, y, stop, num=50, endpoint=True, axis=0):
         return widened(stop_dot / stop, y.ndim, axis) * y * ramp(y, num, endpoint, axis)
+
+    def batch(start, stop, batched, rank, num=50, endpoint=True, axis=0):
+        first = aligned(start, rank - 1) if "start" in batched else start
+        last = aligned(stop, rank - 1) if "stop" in batched else stop
+        return np.geomspace(first, last, num, endpoint=endpoint, axis=shifted(axis))

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Functions without a derivative: comparisons, roundings, positions and shapes; and what makes arrays from numbers.
+"""Functions without a derivative: comparisons, rounding, positions and shapes; and functions that make arrays.
 
-Of the makers, those whose entries move with an argument have a derivative in it: full, arange, linspace, bincount.
+Those whose entries depend on an argument have a derivative in it: full, arange, linspace, bincount.
 """
 import builtins
 import math
@@ -12,7 +12,18 @@ import numpy as np
 from gradscribe.ast_transform.core.memory import FRESH
 from gradscribe.ast_transform.core.rule import constant, general, linear, static
 from gradscribe.ast_transform.rules import samples
+from gradscribe.ast_transform.rules.batching import (
+    aligned,
+    batched_partition,
+    batched_reduction,
+    by_example,
+    only,
+    rows,
+    shifted,
+)
+from gradscribe.ast_transform.rules.elementwise import is_complex, is_float, is_integer
 from gradscribe.ast_transform.rules.reductions import along_index
+from gradscribe.runtime import compiled
 
 
 def _entrywise(*names):
@@ -41,11 +52,39 @@ _of_one(np.logical_not)
 _of_one(np.isnan, math.isnan)
 _of_one(np.isinf, math.isinf)
 _of_one(np.isfinite, math.isfinite)
-_of_one(np.isposinf)
-_of_one(np.isneginf)
-_of_one(np.iscomplex)
-_of_one(np.isreal)
 _of_one(np.signbit)
+
+
+@constant(np.isposinf, "x", elementwise=True, memory=FRESH)
+class isposinf:
+    def scalar(x):
+        if not is_float(x):
+            return False
+        return x == np.inf
+
+
+@constant(np.isneginf, "x", elementwise=True, memory=FRESH)
+class isneginf:
+    def scalar(x):
+        if not is_float(x):
+            return False
+        return x == -np.inf
+
+
+@constant(np.iscomplex, "x", elementwise=True, memory=FRESH)
+class iscomplex:
+    def scalar(x):
+        if is_complex(x):
+            return x.imag != 0
+        return False
+
+
+@constant(np.isreal, "x", elementwise=True, memory=FRESH)
+class isreal:
+    def scalar(x):
+        if is_complex(x):
+            return x.imag == 0
+        return True
 
 
 @constant(operator.not_, cheap=True, memory=FRESH, word="test")
@@ -107,6 +146,10 @@ class isin:
     def primal(element, test_elements, assume_unique=False, invert=False):
         return np.isin(element, test_elements, assume_unique=assume_unique, invert=invert)
 
+    def batch(element, test_elements, batched, assume_unique=False, invert=False):
+        only(batched, "element")
+        return np.isin(element, test_elements, invert=invert)
+
 
 @constant(np.any, samples=samples.reductions, memory=FRESH)
 class any_:
@@ -116,6 +159,8 @@ class any_:
     def wider(a, axis=None, *, keepdims=False, where=True):
         return np.any(np.where(where, a != 0, False), axis=axis, keepdims=keepdims)
 
+    batch = batched_reduction(np.any)
+
 
 @constant(np.all, samples=samples.reductions, memory=FRESH)
 class all_:
@@ -124,6 +169,8 @@ class all_:
 
     def wider(a, axis=None, *, keepdims=False, where=True):
         return np.all(np.where(where, a != 0, True), axis=axis, keepdims=keepdims)
+
+    batch = batched_reduction(np.all)
 
 
 @constant(np.iscomplexobj, memory=FRESH)
@@ -145,14 +192,28 @@ _of_one(operator.invert, np.invert, word="test")
 _of_two(operator.lshift, np.left_shift, raises="numbers")          # Python's, by a negative one
 _of_two(operator.rshift, np.right_shift, raises="numbers")
 _of_two(operator.floordiv, np.floor_divide, raises=True, cheap=True, jumps=True, word="quotient")
-_of_one(np.sign, real_only=True, cheap=True)                                    # of a complex number it is not constant
-_of_one(np.floor, math.floor, jumps=True)
-_of_one(np.ceil, math.ceil, jumps=True)
-_of_one(np.trunc, math.trunc, jumps=True)
-_of_one(np.rint, jumps=True)
-_of_one(np.fix, jumps=True)
+_of_one(np.floor, math.floor, jumps=True, numba=True)
+_of_one(np.ceil, math.ceil, jumps=True, numba=True)
+_of_one(np.trunc, math.trunc, jumps=True, numba=True)
+_of_one(np.rint, jumps=True, numba=True)
 _of_two(np.gcd, math.gcd)
 _of_two(np.lcm, math.lcm)
+
+
+@constant(np.sign, "x", elementwise=True, memory=FRESH, real_only=True, cheap=True)
+class sign:                         # of a complex number it is not constant
+    def scalar(x):
+        if is_complex(x):
+            return None
+        if is_integer(x):
+            return compiled.whole_sign(x)
+        return compiled.sign(x)
+
+
+@constant(np.fix, "x", elementwise=True, memory=FRESH, jumps=True)
+class fix:
+    def scalar(x):
+        return np.trunc(x)
 
 
 @constant(np.round, alias=(np.around,), memory=FRESH, jumps=True)
@@ -160,11 +221,19 @@ class round_:
     def primal(a, decimals=0):
         return np.round(a, decimals)
 
+    def batch(a, batched, decimals=0):
+        return np.round(a, decimals)
+
 
 @constant(builtins.round, memory=FRESH, jumps=True)
 class builtin_round:
     def primal(number, ndigits=None):
         return round(number, ndigits)
+
+    def batch(number, batched, ndigits=None):
+        if ndigits is not None:
+            by_example("Python's round finds the nearest decimal number, NumPy's rounds a multiple of each number")
+        return np.round(number)
 
 
 @constant(builtins.int, memory=FRESH, raises=True, jumps=True)
@@ -175,10 +244,24 @@ class int_:
 
 # --- positions and counts --------------------------------------------------------------------------------------------
 
+def batched_position(function):
+    def part(first, batched, axis=None, keepdims=False):
+        if axis is None:
+            if keepdims:
+                by_example("keepdims without an axis")
+            return function(rows(first), axis=1)
+        if keepdims:
+            return function(first, axis=shifted(axis), keepdims=keepdims)
+        return function(first, axis=shifted(axis))
+    return part
+
+
 @constant(np.argmax, samples=samples.positions, memory=FRESH, raises=True)
 class argmax:
     def primal(a, axis=None, *, keepdims=False):
         return np.argmax(a, axis=axis, keepdims=keepdims)
+
+    batch = batched_position(np.argmax)
 
 
 @constant(np.argmin, samples=samples.positions, memory=FRESH, raises=True)
@@ -186,11 +269,15 @@ class argmin:
     def primal(a, axis=None, *, keepdims=False):
         return np.argmin(a, axis=axis, keepdims=keepdims)
 
+    batch = batched_position(np.argmin)
+
 
 @constant(np.nanargmax, samples=samples.positions, memory=FRESH, raises=True)
 class nanargmax:
     def primal(a, axis=None, *, keepdims=False):
         return np.nanargmax(a, axis=axis, keepdims=keepdims)
+
+    batch = batched_position(np.nanargmax)
 
 
 @constant(np.nanargmin, samples=samples.positions, memory=FRESH, raises=True)
@@ -198,11 +285,18 @@ class nanargmin:
     def primal(a, axis=None, *, keepdims=False):
         return np.nanargmin(a, axis=axis, keepdims=keepdims)
 
+    batch = batched_position(np.nanargmin)
+
 
 @constant(np.argsort, samples=samples.real_arrays, memory=FRESH)
 class argsort:
     def primal(a, axis=-1, kind=None, *, stable=None):
         return np.argsort(a, axis=axis, kind=kind, stable=stable)
+
+    def batch(first, batched, axis=-1, kind=None, stable=None):
+        if axis is None:
+            return np.argsort(rows(first), axis=1, kind=kind, stable=stable)
+        return np.argsort(first, axis=shifted(axis), kind=kind, stable=stable)
 
 
 @constant(np.argpartition, memory=FRESH, raises=True)
@@ -210,16 +304,26 @@ class argpartition:
     def primal(a, kth, axis=-1):
         return np.argpartition(a, kth, axis=axis)
 
+    batch = batched_partition(np.argpartition)
+
 
 @constant(np.searchsorted, memory=FRESH)
 class searchsorted:
     def primal(a, v, side="left", sorter=None):
         return np.searchsorted(a, v, side=side, sorter=sorter)
 
+    def batch(a, v, batched, side="left", sorter=None):
+        only(batched, "v")
+        return np.searchsorted(a, v, side=side, sorter=sorter)
+
 
 @constant(np.digitize, memory=FRESH, raises=True)
 class digitize:
     def primal(x, bins, right=False):
+        return np.digitize(x, bins, right=right)
+
+    def batch(x, bins, batched, right=False):
+        only(batched, "x")
         return np.digitize(x, bins, right=right)
 
 
@@ -245,6 +349,8 @@ class argwhere:
 class count_nonzero:
     def primal(a, axis=None, *, keepdims=False):
         return np.count_nonzero(a, axis=axis, keepdims=keepdims)
+
+    batch = batched_reduction(np.count_nonzero)
 
 
 @constant(np.tril_indices, memory=FRESH)
@@ -332,11 +438,23 @@ class empty:
         return np.empty(shape, dtype=dtype)
 
 
+def batched_like(function):
+    def part(a, batched, dtype=None, shape=None):
+        if shape is not None:
+            by_example("another shape")
+        if dtype is None:
+            return function(a)
+        return function(a, dtype=dtype)
+    return part
+
+
 @constant(np.zeros_like, samples=samples.real_arrays, memory=FRESH, order="first", cell=True, allocates="filled",
           reads="shape", entries=0)
 class zeros_like:
     def primal(a, dtype=None, *, shape=None):
         return np.zeros_like(a, dtype=dtype, shape=shape)
+
+    batch = batched_like(np.zeros_like)
 
 
 @constant(np.ones_like, samples=samples.real_arrays, memory=FRESH, order="first", cell=True, allocates="filled",
@@ -345,12 +463,16 @@ class ones_like:
     def primal(a, dtype=None, *, shape=None):
         return np.ones_like(a, dtype=dtype, shape=shape)
 
+    batch = batched_like(np.ones_like)
+
 
 @constant(np.empty_like, memory=FRESH, order="first", cell=True, allocates="filled",
           reads="shape")
 class empty_like:
     def primal(a, dtype=None, *, shape=None):
         return np.empty_like(a, dtype=dtype, shape=shape)
+
+    batch = batched_like(np.empty_like)
 
 
 @constant(np.eye, samples=samples.lengths, memory=FRESH, order="rows")
@@ -386,6 +508,11 @@ class full:
     def vjp_fill_value(dy):
         return dy
 
+    def batch(shape, fill_value, batched, rank, count, dtype=None):
+        if dtype is None:
+            return np.full((count, *shape), aligned(fill_value, rank))
+        return np.full((count, *shape), aligned(fill_value, rank), dtype=dtype)
+
 
 @linear(np.full_like, "fill_value", samples=samples.fills_like, expand=True, unbroadcast=True, memory=FRESH,
         order="first", cell=True, allocates="filled", reads="shape")
@@ -395,6 +522,13 @@ class full_like:
 
     def vjp_fill_value(dy):
         return dy
+
+    def batch(a, fill_value, batched, rank, count, dtype=None):
+        if "fill_value" not in batched:
+            return np.full_like(a, fill_value, dtype=dtype)
+        if "a" in batched:
+            return np.full_like(a, aligned(fill_value, rank), dtype=dtype)
+        return np.full((count, *a.shape), aligned(fill_value, rank), dtype=a.dtype if dtype is None else dtype)
 
 
 @general(np.arange, "start", "step", samples=samples.ranges, expand=True, counts=True, memory=FRESH, order="rows",
@@ -483,6 +617,13 @@ class linspace:
 
     def jvp_stop(stop_dot, y, num=50, endpoint=True, axis=0):
         return widened(stop_dot, y.ndim, axis) * ramp(y, num, endpoint, axis)
+
+    def batch(start, stop, batched, rank, num=50, endpoint=True, dtype=None, axis=0):
+        if rank < 1:
+            by_example("no points")
+        first = aligned(start, rank - 1) if "start" in batched else start
+        last = aligned(stop, rank - 1) if "stop" in batched else stop
+        return np.linspace(first, last, num, endpoint=endpoint, dtype=dtype, axis=shifted(axis))
 
 
 @static

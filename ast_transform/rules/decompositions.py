@@ -14,6 +14,7 @@ from gradscribe.ast_transform.core.memory import FRESH
 from gradscribe.ast_transform.core.rule import general, static
 from gradscribe.ast_transform.rules import array_samples as samples
 from gradscribe.ast_transform.rules import linalg_samples
+from gradscribe.ast_transform.rules.batching import by_example, same_call
 from gradscribe.ast_transform.rules.linalg import (
     adjugated,
     as_given,
@@ -45,6 +46,8 @@ class cholesky:
         if upper:
             return adjugated(tangent_of_lower(adjugated(a_dot), adjugated(y)))
         return tangent_of_lower(a_dot, y)
+
+    batch = same_call(np.linalg.cholesky)
 
 
 def adjoint_of_lower(dy, yt):
@@ -90,6 +93,8 @@ class eigh:
     def jvp_a(a_dot, y, UPLO="L"):
         return tangent_of_eigh(from_triangle(a_dot, is_lower(UPLO)), y[0], y[1])
 
+    batch = same_call(np.linalg.eigh)
+
 
 def adjoint_of_eigh(dw, dv, w, v):
     """The Hermitian adjoint.  What is None is not used."""
@@ -120,6 +125,8 @@ class eigvalsh:
     def jvp_a(a_dot, a, UPLO="L"):
         w, v = eigh_of(a, is_lower(UPLO))
         return tangent_of_values(from_triangle(a_dot, is_lower(UPLO)), v)
+
+    batch = same_call(np.linalg.eigvalsh)
 
 
 @static
@@ -190,6 +197,9 @@ class svd:
                     adjugated(np.concatenate((v_dot, other_v), axis=-1)))
         u_dot, s_dot, v_dot = tangent_of_svd(as_read(a_dot, hermitian), u, s, adjugated(vt))
         return u_dot, s_dot, adjugated(v_dot)
+
+    def batch(a, batched, full_matrices=True, compute_uv=True):
+        return np.linalg.svd(a, full_matrices=full_matrices, compute_uv=compute_uv)
 
 
 def thin_svd(a, hermitian):
@@ -271,6 +281,8 @@ class svdvals:
             return np.real(moved)
         return moved
 
+    batch = same_call(np.linalg.svdvals)
+
 
 # --- triangular and orthogonal ----------------------------------------------------------------------------------------
 
@@ -313,6 +325,11 @@ class qr:
         turn = turning(inside)
         return q @ (turn - inside) + scaled, (inside - turn) @ r
 
+    def batch(a, batched, mode="reduced"):
+        if mode != "reduced":
+            by_example("a mode other than reduced")
+        return np.linalg.qr(a)
+
 
 def over_right(m, r):
     """m @ inverse of the transpose of r"""
@@ -342,6 +359,8 @@ class eigvals:
     def jvp_a(a_dot, a):
         w, v = np.linalg.eig(a)
         return np.sum(transposed(np.linalg.inv(v)) * (a_dot @ v), axis=-2)
+
+    batch = same_call(np.linalg.eigvals)
 
 
 def phase_rows(v):
@@ -375,3 +394,5 @@ class eig:
         if v.dtype.kind == "c":
             along = along + 1j * np.imag(np.sum(phase_rows(v) * free, axis=-2))
         return np.diagonal(turned, axis1=-2, axis2=-1), free - v * columns(along)
+
+    batch = same_call(np.linalg.eig)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """scipy.spatial.distance, for programs that have imported it.
 
-A distance is said once, of two arrays along their last axis, and read in place of the call.  Results are float64, as
-SciPy's are.  A distance has the derivative 0 where it is 0, as np.abs has: so has that of a point to itself.
+Each distance is defined once, for two arrays along their last axis, and read in place of its call.  Results are
+float64, as SciPy's are.  A distance has the derivative 0 where it is 0, as np.abs has.
 """
 import math
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Arguments that the rules for scipy.spatial.distance are tested on: no two coordinates are equal."""
+"""Arguments for the tests of scipy.spatial.distance: no two coordinates are equal."""
 import numpy as np
 
 from gradscribe.ast_transform.rules.samples import between, normal

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """scipy.stats, for programs that have imported it: densities and distribution functions, with location and scale.
 
-A distribution is said once, in standard form: where its parameters are valid, where it lives, and its functions there.
-The methods are made of that and read in place of their calls.  Results are float64 and NaN where a parameter is not
+A distribution is defined once, in standard form: valid parameters, support, and its functions on the support.
+Its methods are made of these and read in place of their calls.  Results are float64 and NaN where a parameter is not
 valid, as SciPy's are.  The formulas are those of N. L. Johnson, S. Kotz and N. Balakrishnan, Continuous Univariate
 Distributions (1994) and, with A. W. Kemp, Univariate Discrete Distributions (2005).
 """

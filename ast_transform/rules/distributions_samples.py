@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Arguments that the rules for scipy.stats are tested on: away from the ends of the support and from kinks."""
+"""Arguments for the tests of scipy.stats: away from the ends of the support and from kinks."""
 import numpy as np
 
 from gradscribe.ast_transform.rules.samples import between, normal

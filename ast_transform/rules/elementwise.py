@@ -13,8 +13,11 @@ import numpy as np
 from gradscribe.ast_transform.core.memory import CONTIGUOUS, FRESH, PART, VIEW
 from gradscribe.ast_transform.core.rule import elementwise, general, linear, static
 from gradscribe.ast_transform.rules import samples
+from gradscribe.ast_transform.rules.batching import only, unchanged
+from gradscribe.runtime import compiled, numeric
 
 LOG_2, LOG_10 = math.log(2), math.log(10)
+DEGREE, RADIAN = math.pi / 180, 180 / math.pi
 
 
 # --- helpers that run while transforming -----------------------------------------------------------------------------
@@ -27,6 +30,11 @@ def is_complex(x):
 @static
 def is_integer(x):
     return np.dtype(getattr(x, "dtype", type(x))).kind in "iu"
+
+
+@static
+def is_float(x):
+    return np.dtype(getattr(x, "dtype", type(x))).kind == "f"
 
 
 @static
@@ -147,6 +155,11 @@ class reciprocal:
     def partial_x(y):
         return -y * y
 
+    def scalar(x):
+        if is_integer(x):
+            return numeric.whole_reciprocal(x)
+        return 1 / x
+
 
 @elementwise(operator.mod, alias=(np.remainder,), samples=samples.quotients, raises=True, cheap=True, jumps=True,
              word="remainder")
@@ -166,6 +179,11 @@ class fmod:
     def partial_b(a, b):
         return -np.trunc(a / b)
 
+    def scalar(a, b):
+        if is_integer(a):
+            return compiled.whole_fmod(a, b)
+        return np.fmod(a, b)
+
 
 @linear(np.ldexp, "a", alias=(math.ldexp,), samples=samples.scaled_by_powers_of_two, elementwise=True, memory=FRESH)
 class ldexp:
@@ -178,19 +196,20 @@ class ldexp:
 
 # --- roots and exponentials ------------------------------------------------------------------------------------------
 
-@elementwise(np.sqrt, alias=(math.sqrt,), samples=samples.analytic_positives, special=[(0.0, np.inf)], algebra="root")
+@elementwise(np.sqrt, alias=(math.sqrt,), samples=samples.analytic_positives, special=[(0.0, np.inf)], algebra="root",
+             numba=True)
 class sqrt:
     def partial_x(y):
         return 1 / (2 * y)
 
 
-@elementwise(np.cbrt, alias=(math.cbrt,), samples=samples.reals, special=[(0.0, np.inf), (-8.0, 1 / 12)])
+@elementwise(np.cbrt, alias=(math.cbrt,), samples=samples.reals, special=[(0.0, np.inf), (-8.0, 1 / 12)], numba=True)
 class cbrt:
     def partial_x(y):
         return 1 / (3 * y * y)
 
 
-@elementwise(np.hypot, samples=samples.real_pairs)
+@elementwise(np.hypot, samples=samples.real_pairs, numba=True)
 class hypot:
     def partial_a(y, a):
         return a / y
@@ -200,25 +219,25 @@ class hypot:
 
 
 @elementwise(np.exp, alias=(math.exp,), samples=samples.analytic, special=[(-1e3, 0.0), (-np.inf, 0.0)],
-             algebra="exponential")
+             algebra="exponential", numba=True)
 class exp:
     def partial_x(y):
         return y
 
 
-@elementwise(np.exp2, alias=(math.exp2,), samples=samples.analytic, special=[(-1e4, 0.0)])
+@elementwise(np.exp2, alias=(math.exp2,), samples=samples.analytic, special=[(-1e4, 0.0)], numba=True)
 class exp2:
     def partial_x(y):
         return LOG_2 * y
 
 
-@elementwise(np.expm1, alias=(math.expm1,), samples=samples.analytic, special=[(-1e3, 0.0), (0.0, 1.0)])
+@elementwise(np.expm1, alias=(math.expm1,), samples=samples.analytic, special=[(-1e3, 0.0), (0.0, 1.0)], numba=True)
 class expm1:
     def partial_x(y):
         return y + 1
 
 
-@elementwise(np.log, samples=samples.analytic_positives, special=[(0.0, np.inf), (np.inf, 0.0)])
+@elementwise(np.log, samples=samples.analytic_positives, special=[(0.0, np.inf), (np.inf, 0.0)], numba=True)
 class log:
     def partial_x(x):
         return 1 / x
@@ -239,26 +258,31 @@ class math_log:
     def partial_base(y, base):
         return -y / (base * np.log(base))
 
+    def batch(x, batched, base=None):
+        if base is None:
+            return np.log(x)
+        return np.log(x) / np.log(base)
 
-@elementwise(np.log2, alias=(math.log2,), samples=samples.analytic_positives)
+
+@elementwise(np.log2, alias=(math.log2,), samples=samples.analytic_positives, numba=True)
 class log2:
     def partial_x(x):
         return 1 / (LOG_2 * x)
 
 
-@elementwise(np.log10, alias=(math.log10,), samples=samples.analytic_positives)
+@elementwise(np.log10, alias=(math.log10,), samples=samples.analytic_positives, numba=True)
 class log10:
     def partial_x(x):
         return 1 / (LOG_10 * x)
 
 
-@elementwise(np.log1p, alias=(math.log1p,), samples=samples.above_minus_one, special=[(-1.0, np.inf)])
+@elementwise(np.log1p, alias=(math.log1p,), samples=samples.above_minus_one, special=[(-1.0, np.inf)], numba=True)
 class log1p:
     def partial_x(x):
         return 1 / (1 + x)
 
 
-@elementwise(np.logaddexp, samples=samples.real_pairs)
+@elementwise(np.logaddexp, samples=samples.real_pairs, numba=True)
 class logaddexp:                    # inf - inf is no number: a side that is infinite as the result is has all of it
     def partial_a(y, a):
         return np.exp(np.where(a == y, 0, a - y))
@@ -267,7 +291,7 @@ class logaddexp:                    # inf - inf is no number: a side that is inf
         return np.exp(np.where(b == y, 0, b - y))
 
 
-@elementwise(np.logaddexp2, samples=samples.real_pairs)
+@elementwise(np.logaddexp2, samples=samples.real_pairs, numba=True)
 class logaddexp2:
     def partial_a(y, a):
         return np.exp2(a - y)
@@ -276,13 +300,13 @@ class logaddexp2:
         return np.exp2(b - y)
 
 
-@elementwise(math.erf, samples=samples.scalars, special=[(1e3, 0.0)], memory=FRESH)
+@elementwise(math.erf, samples=samples.scalars, special=[(1e3, 0.0)], memory=FRESH, numba=True)
 class erf:
     def partial_x(x):
         return 2 / np.pi ** 0.5 * np.exp(-x * x)
 
 
-@elementwise(math.erfc, samples=samples.scalars, special=[(1e3, 0.0)], memory=FRESH)
+@elementwise(math.erfc, samples=samples.scalars, special=[(1e3, 0.0)], memory=FRESH, numba=True)
 class erfc:
     def partial_x(x):
         return -2 / np.pi ** 0.5 * np.exp(-x * x)
@@ -290,43 +314,43 @@ class erfc:
 
 # --- angles ----------------------------------------------------------------------------------------------------------
 
-@elementwise(np.sin, alias=(math.sin,), samples=samples.analytic)
+@elementwise(np.sin, alias=(math.sin,), samples=samples.analytic, numba=True)
 class sin:
     def partial_x(x):
         return np.cos(x)
 
 
-@elementwise(np.cos, alias=(math.cos,), samples=samples.analytic)
+@elementwise(np.cos, alias=(math.cos,), samples=samples.analytic, numba=True)
 class cos:
     def partial_x(x):
         return -np.sin(x)
 
 
-@elementwise(np.tan, alias=(math.tan,), samples=samples.analytic_unit)
+@elementwise(np.tan, alias=(math.tan,), samples=samples.analytic_unit, numba=True)
 class tan:
     def partial_x(y):
         return 1 + y * y
 
 
-@elementwise(np.arcsin, alias=(math.asin,), samples=samples.analytic_unit, special=[(1.0, np.inf)])
+@elementwise(np.arcsin, alias=(math.asin,), samples=samples.analytic_unit, special=[(1.0, np.inf)], numba=True)
 class arcsin:
     def partial_x(x):
         return 1 / np.sqrt(1 - x * x)
 
 
-@elementwise(np.arccos, alias=(math.acos,), samples=samples.analytic_unit, special=[(1.0, -np.inf)])
+@elementwise(np.arccos, alias=(math.acos,), samples=samples.analytic_unit, special=[(1.0, -np.inf)], numba=True)
 class arccos:
     def partial_x(x):
         return -1 / np.sqrt(1 - x * x)
 
 
-@elementwise(np.arctan, alias=(math.atan,), samples=samples.analytic_unit, special=[(np.inf, 0.0)])
+@elementwise(np.arctan, alias=(math.atan,), samples=samples.analytic_unit, special=[(np.inf, 0.0)], numba=True)
 class arctan:
     def partial_x(x):
         return 1 / (1 + x * x)
 
 
-@elementwise(np.arctan2, alias=(math.atan2,), samples=samples.real_pairs)
+@elementwise(np.arctan2, alias=(math.atan2,), samples=samples.real_pairs, numba=True)
 class arctan2:
     def partial_a(a, b):
         return b / (a * a + b * b)
@@ -335,38 +359,39 @@ class arctan2:
         return -a / (a * a + b * b)
 
 
-@elementwise(np.sinh, alias=(math.sinh,), samples=samples.analytic)
+@elementwise(np.sinh, alias=(math.sinh,), samples=samples.analytic, numba=True)
 class sinh:
     def partial_x(x):
         return np.cosh(x)
 
 
-@elementwise(np.cosh, alias=(math.cosh,), samples=samples.analytic)
+@elementwise(np.cosh, alias=(math.cosh,), samples=samples.analytic, numba=True)
 class cosh:
     def partial_x(x):
         return np.sinh(x)
 
 
-@elementwise(np.tanh, alias=(math.tanh,), cuda="math.tanh", samples=samples.analytic_unit,
-             special=[(1e3, 0.0), (-1e3, 0.0)])
+@elementwise(np.tanh, alias=(math.tanh,), samples=samples.analytic_unit,
+             special=[(1e3, 0.0), (-1e3, 0.0)], numba=True)
 class tanh:
     def partial_x(y):
         return 1 - y * y
 
 
-@elementwise(np.arcsinh, alias=(math.asinh,), samples=samples.analytic)
+@elementwise(np.arcsinh, alias=(math.asinh,), samples=samples.analytic, numba=True)
 class arcsinh:
     def partial_x(x):
         return 1 / np.sqrt(1 + x * x)
 
 
-@elementwise(np.arccosh, alias=(math.acosh,), samples=samples.analytic_above_one, special=[(1.0, np.inf)], typical=2)
+@elementwise(np.arccosh, alias=(math.acosh,), samples=samples.analytic_above_one, special=[(1.0, np.inf)], typical=2,
+             numba=True)
 class arccosh:
     def partial_x(x):               # one root of x * x - 1 has the wrong sign for complex x left of 0
         return 1 / (np.sqrt(x - 1) * np.sqrt(x + 1))
 
 
-@elementwise(np.arctanh, alias=(math.atanh,), samples=samples.analytic_unit, special=[(1.0, np.inf)])
+@elementwise(np.arctanh, alias=(math.atanh,), samples=samples.analytic_unit, special=[(1.0, np.inf)], numba=True)
 class arctanh:
     def partial_x(x):
         return 1 / (1 - x * x)
@@ -377,11 +402,17 @@ class deg2rad:
     def vjp_x(dy):
         return np.deg2rad(dy)
 
+    def scalar(x):
+        return x * DEGREE
+
 
 @linear(np.rad2deg, "x", alias=(np.degrees, math.degrees), samples=samples.reals, elementwise=True, memory=FRESH)
 class rad2deg:
     def vjp_x(dy):
         return np.rad2deg(dy)
+
+    def scalar(x):
+        return x * RADIAN
 
 
 @elementwise(np.sinc, samples=samples.near_zero, special=[(0.0, 0.0), (1.0, -1.0), (0.007, -0.023027963244503305)],
@@ -392,6 +423,9 @@ class sinc:
         t = x * x
         series = x * (-np.pi**2 / 3 + t * (np.pi**4 / 30 - t * (np.pi**6 / 840)))
         return np.where(near, series, (np.cos(np.pi * x) - y) / np.where(near, 1, x))
+
+    def scalar(x):
+        return compiled.sinc(x)
 
 
 # --- signs, choices and bounds ---------------------------------------------------------------------------------------
@@ -410,7 +444,7 @@ class absolute:
         return x_dot * np.sign(x)
 
 
-@elementwise(np.copysign, "a", alias=(math.copysign,), samples=samples.real_pairs)
+@elementwise(np.copysign, "a", alias=(math.copysign,), samples=samples.real_pairs, numba=True)
 class copysign:
     def primal(a, b):
         return np.copysign(a, b)
@@ -479,6 +513,9 @@ class fmax:                         # at ties all goes to b, as in JAX
     def partial_b(a, b):
         return (b >= a) | np.isnan(a)
 
+    def scalar(a, b):
+        return compiled.fmax(a, b)
+
 
 @elementwise(np.fmin, samples=samples.distinct_pairs)
 class fmin:
@@ -487,6 +524,9 @@ class fmin:
 
     def partial_b(a, b):
         return (b <= a) | np.isnan(a)
+
+    def scalar(a, b):
+        return compiled.fmin(a, b)
 
 
 def either(a, b):
@@ -587,6 +627,9 @@ class heaviside:
     def partial_b(a):
         return a == 0
 
+    def scalar(a, b):
+        return compiled.heaviside(a, b)
+
 
 @elementwise(np.nan_to_num, samples=samples.with_infinities, special=[(np.inf, 0.0), (np.nan, 0.0)], memory=FRESH)
 class nan_to_num:
@@ -595,6 +638,10 @@ class nan_to_num:
 
     def partial_x(x):
         return np.isfinite(x)
+
+    def batch(x, batched, nan=0.0, posinf=None, neginf=None):
+        only(batched, "x")
+        return np.nan_to_num(x, nan=nan, posinf=posinf, neginf=neginf)
 
 
 # --- parts of complex numbers ----------------------------------------------------------------------------------------
@@ -610,6 +657,11 @@ class real:
     def vjp_x(dy):
         return dy
 
+    def scalar(x):
+        if is_complex(x):
+            return x.real
+        return x
+
 
 @linear(np.imag, samples=samples.analytic, elementwise=True, cell=True)
 class imag:
@@ -622,6 +674,11 @@ class imag:
     def vjp_x(dy, x):
         if is_complex(x):
             return -1j * dy
+        return 0
+
+    def scalar(x):
+        if is_complex(x):
+            return x.imag
         return 0
 
 
@@ -667,3 +724,5 @@ class ascontiguousarray:            # a scalar becomes an array of length 1
         if np.ndim(x) == 0:
             return dy[0]
         return dy
+
+    batch = unchanged

@@ -5,6 +5,7 @@ import numpy as np
 from gradscribe.ast_transform.core.memory import FRESH
 from gradscribe.ast_transform.core.rule import constant, general, linear, static
 from gradscribe.ast_transform.rules import array_samples as samples
+from gradscribe.ast_transform.rules.batching import all_axes, batched_turn, by_example, shifted
 from gradscribe.ast_transform.rules.reductions import along_index, positions
 
 
@@ -65,6 +66,12 @@ def length_for_last(s):
     return s[-1]
 
 
+def batched_line(function):
+    def part(first, batched, n=None, axis=-1, norm=None):
+        return function(first, n=n, axis=shifted(axis), norm=norm)
+    return part
+
+
 @linear(np.fft.fft, "x", samples=samples.transforms, expand=True, memory=FRESH, raises=True)
 class fft:
     def primal(x, n=None, axis=-1, norm=None):
@@ -72,6 +79,8 @@ class fft:
 
     def vjp_x(dy, x, n=None, axis=-1, norm=None):
         return as_operand(fitted(np.fft.fft(dy, axis=axis, norm=norm), x, n, axis), x)
+
+    batch = batched_line(np.fft.fft)
 
 
 @linear(np.fft.ifft, "x", samples=samples.transforms, expand=True, memory=FRESH, raises=True)
@@ -81,6 +90,8 @@ class ifft:
 
     def vjp_x(dy, x, n=None, axis=-1, norm=None):
         return as_operand(fitted(np.fft.ifft(dy, axis=axis, norm=norm), x, n, axis), x)
+
+    batch = batched_line(np.fft.ifft)
 
 
 @linear(np.fft.rfft, "x", samples=samples.real_transforms, expand=True, memory=FRESH, raises=True)
@@ -92,6 +103,8 @@ class rfft:
         if n is None:
             return np.real(np.fft.fft(dy, n=x.shape[axis], axis=axis, norm=norm))
         return np.real(fitted(np.fft.fft(dy, n=n, axis=axis, norm=norm), x, n, axis))
+
+    batch = batched_line(np.fft.rfft)
 
 
 @linear(np.fft.irfft, "x", samples=samples.half_spectra, expand=True, memory=FRESH, raises=True)
@@ -108,6 +121,18 @@ class irfft:
             return as_operand(twice, x)
         return as_operand(fitted(twice, x, n // 2 + 1, axis), x)
 
+    batch = batched_line(np.fft.irfft)
+
+
+def batched_transform(function):
+    def part(first, batched, s=None, axes=None, norm=None):
+        if axes is None:
+            if s is not None:
+                by_example("lengths without axes")
+            return function(first, axes=all_axes(first.ndim), norm=norm)
+        return function(first, s=s, axes=shifted(axes), norm=norm)
+    return part
+
 
 @linear(np.fft.fftn, "x", samples=samples.plane_transforms, expand=True, memory=FRESH, raises=True, cell=True)
 class fftn:
@@ -119,6 +144,8 @@ class fftn:
         if s is None:
             return as_operand(np.fft.fftn(dy, axes=axes, norm=norm), x)
         return as_operand(fitted_along(np.fft.fftn(dy, axes=along, norm=norm), x, s, along), x)
+
+    batch = batched_transform(np.fft.fftn)
 
 
 @linear(np.fft.ifftn, "x", samples=samples.plane_transforms, expand=True, memory=FRESH, raises=True, cell=True)
@@ -132,6 +159,16 @@ class ifftn:
             return as_operand(np.fft.ifftn(dy, axes=axes, norm=norm), x)
         return as_operand(fitted_along(np.fft.ifftn(dy, axes=along, norm=norm), x, s, along), x)
 
+    batch = batched_transform(np.fft.ifftn)
+
+
+def batched_plane(function):
+    def part(first, batched, s=None, axes=(-2, -1), norm=None):
+        if axes is None:
+            by_example("all axes")
+        return function(first, s=s, axes=shifted(axes), norm=norm)
+    return part
+
 
 @linear(np.fft.fft2, "x", samples=samples.plane_transforms, expand=True, memory=FRESH, raises=True, cell=True)
 class fft2:
@@ -144,6 +181,8 @@ class fft2:
             return as_operand(np.fft.fft2(dy, axes=axes, norm=norm), x)
         return as_operand(fitted_along(np.fft.fft2(dy, axes=along, norm=norm), x, s, along), x)
 
+    batch = batched_plane(np.fft.fft2)
+
 
 @linear(np.fft.ifft2, "x", samples=samples.plane_transforms, expand=True, memory=FRESH, raises=True, cell=True)
 class ifft2:
@@ -155,6 +194,8 @@ class ifft2:
         if s is None:
             return as_operand(np.fft.ifft2(dy, axes=axes, norm=norm), x)
         return as_operand(fitted_along(np.fft.ifft2(dy, axes=along, norm=norm), x, s, along), x)
+
+    batch = batched_plane(np.fft.ifft2)
 
 
 # --- of real arrays and to real arrays, over several axes: the last one is half as long -------------------------------
@@ -240,6 +281,8 @@ class fftshift:
     def vjp_x(dy, axes=None):
         return np.fft.ifftshift(dy, axes=axes)
 
+    batch = batched_turn(np.fft.fftshift)
+
 
 @linear(np.fft.ifftshift, "x", samples=samples.shifts, full_rank="moves", memory=FRESH)
 class ifftshift:
@@ -248,6 +291,8 @@ class ifftshift:
 
     def vjp_x(dy, axes=None):
         return np.fft.fftshift(dy, axes=axes)
+
+    batch = batched_turn(np.fft.ifftshift)
 
 
 @constant(np.fft.fftfreq, memory=FRESH)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Histograms: counts stand still, weights and edges move."""
+"""Histograms: counts have no derivative, weights and edges do."""
 import numpy as np
 
 from gradscribe.ast_transform.core.memory import ALIASES

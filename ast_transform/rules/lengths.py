@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Typing of functions whose results have lengths that their arguments give, and no example can tell.
+"""Typing of functions whose results have lengths that depend on the values of arguments.
 
-Each is the part `fact=` of a record: it is given the types of the operands, and returns that of the result, or None
-where any example has the answer.  ValueError, with its way out, where the function refuses what it is given.
+Each is the option `fact=` of a record: it takes the types of the operands and returns that of the result, or None where
+a call on an example tells it.  ValueError, with advice, where the function refuses its arguments.
 """
 import numpy as np
 

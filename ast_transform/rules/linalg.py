@@ -10,6 +10,7 @@ from gradscribe.ast_transform.core.memory import ALIAS, FRESH
 from gradscribe.ast_transform.core.rule import general, operation, static
 from gradscribe.ast_transform.rules import array_samples as samples
 from gradscribe.ast_transform.rules import linalg_samples
+from gradscribe.ast_transform.rules.batching import by_example, same_call
 from gradscribe.ast_transform.rules.products import transposed
 from gradscribe.ast_transform.source.diagnose import KNOWN
 from gradscribe.runtime.matrices import (
@@ -136,6 +137,8 @@ class inv:
     def jvp_a(a_dot, y):
         return -(y @ a_dot @ y)
 
+    batch = same_call(np.linalg.inv)
+
 
 @general(np.linalg.solve, "a", "b", samples=samples.systems, unbroadcast="own", lengths=square, memory=FRESH,
          raises=True, by_factors=(solved_by, solved_across), by_triangle=solved_by_triangle)
@@ -160,6 +163,23 @@ class solve:
     def jvp_b(b_dot, a):
         return np.linalg.solve(a, b_dot)
 
+    def batch(a, b, batched):
+        if "b" not in batched:
+            if b.ndim > 2 or a.ndim > 3:
+                by_example("more than two axes")
+            return np.linalg.solve(a, b)
+        if "a" not in batched:
+            if b.ndim > 3 or a.ndim > 2:
+                by_example("more than two axes")
+            if b.ndim == 2:
+                return np.transpose(np.linalg.solve(a, np.transpose(b)))
+            return np.linalg.solve(a, b)
+        if b.ndim > 3 or a.ndim > 3:
+            by_example("more than two axes")
+        if b.ndim == 2:
+            return np.linalg.solve(a, b[:, :, None])[:, :, 0]
+        return np.linalg.solve(a, b)
+
 
 @general(np.linalg.det, "a", samples=samples.regular_and_singular, lengths=square, memory=FRESH,
          raises=True, by_factors=(determined_by, determined_by))
@@ -170,6 +190,8 @@ class det:
     def jvp_a(a_dot, a):
         return np.sum(cofactors(a) * a_dot, axis=(-2, -1))
 
+    batch = same_call(np.linalg.det)
+
 
 @general(cofactors, "a", samples=samples.regular, lengths=square, fact=like_the_matrices, memory=FRESH)
 class cofactors_:
@@ -178,6 +200,8 @@ class cofactors_:
 
     def jvp_a(a_dot, a):
         return cofactors_along(a, a_dot)
+
+    batch = same_call(cofactors)
 
 
 @general(cofactors_along, "a", "b", samples=samples.two_regular, lengths=square, fact=like_the_matrices, memory=FRESH,
@@ -194,6 +218,9 @@ class cofactors_along_:
 
     def jvp_b(b_dot, a):
         return cofactors_along(a, b_dot)
+
+    def batch(a, b, batched):
+        return cofactors_along(a, b)
 
 
 def third_of_det(det, inverse, b, c):
@@ -217,6 +244,8 @@ class slogdet:
         if a.dtype.kind == "c":
             return 1j * np.imag(growth) * y[0], np.real(growth)
         return np.zeros_like(y[0]), growth
+
+    batch = same_call(np.linalg.slogdet)
 
 
 @general(np.linalg.matrix_power, samples=samples.powers, rewrite=True, lengths=square, raises=True)
@@ -286,6 +315,8 @@ class pinv:
         right = movedh @ yh @ y
         m = as_read(a, hermitian)
         return left - (left @ m) @ y + right - y @ (m @ right) - y @ moved @ y
+
+    batch = same_call(np.linalg.pinv)
 
 
 @general(np.linalg.multi_dot, samples=samples.chains, rewrite=True, sequence=("arrays",), memory=FRESH, raises=True)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reductions with where= and dtype=: what rules of reductions.py are made of when these are given."""
+"""Reductions with where= and dtype=, for the rules of reductions.py."""
 import numpy as np
 
 from gradscribe.ast_transform.core.rule import static

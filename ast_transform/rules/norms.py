@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Norms, and the number of a matrix that is made of them."""
+"""Norms, and the condition number of a matrix."""
 import numpy as np
 
 from gradscribe.ast_transform.core.memory import FRESH
 from gradscribe.ast_transform.core.rule import general, static
 from gradscribe.ast_transform.rules import linalg_samples as samples
+from gradscribe.ast_transform.rules.batching import by_example, reduced, rows
 from gradscribe.ast_transform.rules.linalg import conjugated
 from gradscribe.ast_transform.rules.reductions import axis_list, restore
 
@@ -94,6 +95,13 @@ class norm:
         if x.dtype.kind == "c":
             return np.real(moved)
         return moved
+
+    def batch(x, batched, ord=None, axis=None, keepdims=False):
+        if axis is None and x.ndim > 3:
+            if ord is not None or keepdims:
+                by_example("more than two axes")
+            return np.linalg.norm(rows(x), axis=1)
+        return np.linalg.norm(x, ord=ord, axis=reduced(axis, x.ndim), keepdims=keepdims)
 
 
 @general(np.linalg.matrix_norm, samples=samples.matrix_norms, rewrite=True, memory=FRESH, raises=True)

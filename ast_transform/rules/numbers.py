@@ -8,6 +8,7 @@ import numpy as np
 from gradscribe.ast_transform.core.memory import FRESH
 from gradscribe.ast_transform.core.rule import constant, elementwise, general, linear, static
 from gradscribe.ast_transform.rules import numeric_samples as samples
+from gradscribe.ast_transform.rules.batching import same_call
 from gradscribe.ast_transform.rules.masked import in_double
 
 # --- products of vectors ----------------------------------------------------------------------------------------------
@@ -64,6 +65,8 @@ class modf:
     def jvp_x(x_dot, y):
         return x_dot, np.zeros_like(y[1])
 
+    batch = same_call(np.modf)
+
 
 @general(np.frexp, "x", samples=samples.any_reals)
 class frexp:                        # the exponent stands still
@@ -72,6 +75,8 @@ class frexp:                        # the exponent stands still
 
     def jvp_x(x_dot, y):
         return np.ldexp(x_dot, -y[1]), np.zeros_like(y[1])
+
+    batch = same_call(np.frexp)
 
 
 @elementwise(np.nextafter, "a", "b", alias=(math.nextafter,), samples=samples.pairs_of_reals)
@@ -131,6 +136,9 @@ class math_hypot:
 
     def partial_b(y, b):
         return b / y
+
+    def scalar(a, b):
+        return np.hypot(a, b)
 
 
 # --- whole numbers ----------------------------------------------------------------------------------------------------

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Arguments to try the rules of statistics, calculus and polynomials on, as in array_samples."""
+"""Arguments for the tests of statistics, calculus and polynomials; see array_samples.py."""
 import numpy as np
 
 

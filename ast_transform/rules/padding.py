@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""np.pad: constants around an array, its own entries again, or numbers made of them."""
+"""np.pad: an array surrounded by constants, by copies of its entries, or by numbers computed from them."""
 import numpy as np
 
 from gradscribe.ast_transform.core.memory import FRESH
 from gradscribe.ast_transform.core.rule import general, static
 from gradscribe.ast_transform.rules import array_samples as samples
+from gradscribe.ast_transform.rules.batching import only
 from gradscribe.ast_transform.rules.shapes import along, is_sequence, written_out
 from gradscribe.runtime.indexing import scatter_add
 
@@ -121,6 +122,14 @@ def floating_only(x, mode):
                          "Convert before: x.astype(float).")
 
 
+@static
+def paddings(pad_width, rank):
+    """One pair for each axis, none of them for the batch."""
+    width = np.asarray(pad_width)
+    pairs = np.broadcast_to(width, (rank - 1, 2)).tolist()
+    return ((0, 0), *map(tuple, pairs))
+
+
 @general(np.pad, "array", "constant_values", samples=samples.pads, wider_for=by_pieces, memory=FRESH, cell=True)
 class pad:
     def primal(array, pad_width, mode="constant", *, constant_values=0):
@@ -153,6 +162,12 @@ class pad:
         floating_only(array, mode)
         pairs = pad_pairs(pad_width, array.ndim)
         return padded(array, pairs, mode, 0, end_values if mode == "linear_ramp" else stat_length)
+
+    def batch(array, pad_width, batched, mode="constant", constant_values=0):
+        only(batched, "array")
+        if mode != "constant":
+            return np.pad(array, paddings(pad_width, array.ndim), mode=mode)
+        return np.pad(array, paddings(pad_width, array.ndim), constant_values=constant_values)
 
 
 @static

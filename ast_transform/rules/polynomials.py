@@ -6,6 +6,7 @@ from gradscribe.ast_transform.core.kinds import Array, unknown
 from gradscribe.ast_transform.core.memory import ALIAS, FRESH
 from gradscribe.ast_transform.core.rule import general, static
 from gradscribe.ast_transform.rules import numeric_samples as samples
+from gradscribe.ast_transform.rules.batching import only
 from gradscribe.ast_transform.rules.linalg import adjugated
 
 # --- helpers that run while transforming ------------------------------------------------------------------------------
@@ -76,6 +77,10 @@ class polyval:
         only_vectors("np.polyval", p)
         slope = np.polyval(np.polyder(p), x)
         return x_dot * slope.astype(y.dtype)
+
+    def batch(p, x, batched):
+        only(batched, "x")
+        return np.polyval(p, x)
 
 
 @general(np.vander, samples=samples.vanders, rewrite=True, arrays=("x",), memory=FRESH)

@@ -12,6 +12,7 @@ from gradscribe.ast_transform.core.kinds import Array, spelled_shape
 from gradscribe.ast_transform.core.memory import ALIAS, FRESH, PART, VIEW
 from gradscribe.ast_transform.core.rule import bilinear, general, static
 from gradscribe.ast_transform.rules import array_samples as samples
+from gradscribe.ast_transform.rules.batching import by_example
 
 
 def transposed(a):
@@ -47,6 +48,30 @@ def _of_matmul(a, b):
     yield from summed_together(a, b)
     if isinstance(a, Array) and isinstance(b, Array) and a.rank > 2 and b.rank > 2:
         yield a.dims[:-2], b.dims[:-2]
+
+
+def batched_product(a, b, batched):
+    if "b" not in batched:
+        if a.ndim > 3 or b.ndim > 2:
+            by_example("more than two axes")
+        return a @ b
+    if "a" not in batched:
+        if a.ndim > 2 or b.ndim > 3:
+            by_example("more than two axes")
+        if b.ndim == 2 and a.ndim == 2:
+            return b @ np.transpose(a)
+        if b.ndim == 2:
+            return b @ a
+        return a @ b
+    if a.ndim > 3 or b.ndim > 3:
+        by_example("more than two axes")
+    if a.ndim == 2 and b.ndim == 2:
+        return np.sum(a * b, axis=1)
+    if a.ndim == 2:
+        return (a[:, None, :] @ b)[:, 0, :]
+    if b.ndim == 2:
+        return (a @ b[:, :, None])[:, :, 0]
+    return a @ b
 
 
 @bilinear(operator.matmul, "a", "b", alias=(np.matmul,), samples=samples.matmul_ranks, unbroadcast=True,
@@ -85,6 +110,8 @@ class matmul:
         if a.ndim > 2 and b.ndim == 2:          # (..., m, k) with (k, n)
             return np.tensordot(a, dy, (leading(a.ndim - 1), leading(a.ndim - 1)))
         return transposed(a) @ dy
+
+    batch = batched_product
 
 
 @bilinear(np.dot, "a", "b", samples=samples.dot_ranks, memory=FRESH, order="matrices",
@@ -126,6 +153,8 @@ class dot:
         both = np.tensordot(a, dy, (leading(a.ndim - 1), leading(a.ndim - 1)))
         return np.moveaxis(both, 0, -2)         # (k, ..., n) to (..., k, n)
 
+    batch = batched_product
+
 
 def _of_inner(a, b):
     return summed_together(a, b, last=True)
@@ -164,6 +193,19 @@ class inner:
             return dy.T @ a
         return np.tensordot(dy, a, (leading(a.ndim - 1), leading(a.ndim - 1)))
 
+    def batch(a, b, batched):
+        if "a" in batched and "b" in batched:
+            if a.ndim != 2 or b.ndim != 2:
+                by_example("more than one axis")
+            return np.sum(a * b, axis=1)
+        if "a" in batched:
+            if a.ndim != 2 or b.ndim != 1:
+                by_example("more than one axis")
+            return a @ b
+        if b.ndim != 2 or a.ndim != 1:
+            by_example("more than one axis")
+        return b @ a
+
 
 @bilinear(np.outer, "a", "b", samples=samples.outer_ranks, memory=FRESH, order="rows", algebra="outer product")
 class outer:
@@ -179,6 +221,19 @@ class outer:
         if a.ndim == 1 and b.ndim == 1:
             return dy.T @ a
         return np.reshape(dy.T @ np.ravel(a), b.shape)
+
+    def batch(a, b, batched):
+        if "a" not in batched:
+            if a.ndim != 1 or b.ndim != 2:
+                by_example("np.outer of more than one axis")
+            return a[:, None] * b[:, None, :]
+        if "b" not in batched:
+            if a.ndim != 2 or b.ndim != 1:
+                by_example("np.outer of more than one axis")
+            return a[:, :, None] * b
+        if a.ndim != 2 or b.ndim != 2:
+            by_example("np.outer of more than one axis")
+        return a[:, :, None] * b[:, None, :]
 
 
 @general(np.vdot, samples=samples.vdot_ranks, rewrite=True, arrays=("a", "b"), memory=FRESH)
@@ -235,6 +290,31 @@ def _of_tensordot(a, b, axes=2):
         yield a.dims[i], b.dims[j]
 
 
+@static
+def contraction(first, second, axes, batched):
+    """np.tensordot as np.einsum: ranks of one example, the axes that are summed, which of a and b have the batch."""
+    letters = "abcdefghijklmnopqrstuvwxyz"
+    if isinstance(axes, int):
+        pairs = [(first - axes + k, k) for k in range(axes)]
+    else:
+        left, right = ((n,) if isinstance(n, int) else tuple(n) for n in axes)
+        pairs = [(i % first, j % second) for i, j in zip(left, right)]
+    if first + second > 20:
+        by_example("many axes")
+    one, two = letters[:first], list(letters[first:first + second])
+    for i, j in pairs:
+        two[j] = one[i]
+    two = "".join(two)
+    summed = {one[i] for i, _ in pairs}
+    out = "".join(c for c in one + two if c not in summed)
+    return f"{'z' * ('a' in batched)}{one},{'z' * ('b' in batched)}{two}->z{out}"
+
+
+@static
+def ranks(a, b, batched):
+    return a - ("a" in batched), b - ("b" in batched)
+
+
 @bilinear(np.tensordot, "a", "b", samples=samples.tensordots, memory=FRESH, cell=True, lengths=_of_tensordot)
 class tensordot:
     def primal(a, b, axes=2):
@@ -251,6 +331,10 @@ class tensordot:
         if permutation is None:
             return np.tensordot(dy, a, axes=pairs)
         return np.transpose(np.tensordot(dy, a, axes=pairs), permutation)
+
+    def batch(a, b, batched, axes=2):
+        first, second = ranks(a.ndim, b.ndim, batched)
+        return np.einsum(contraction(first, second, axes, batched), a, b)
 
 
 # --- einsum: the adjoint of an operand is an einsum of dy and the other operands --------------------------------------
@@ -329,6 +413,23 @@ def _of_einsum(subscripts, operands=(), **others):
                     yield labels.setdefault(c, d), d
 
 
+@static
+def with_batch(subscripts, flags):
+    """The subscripts with one more letter in the operands that have the batch, and in the result."""
+    if not isinstance(subscripts, str):
+        by_example("subscripts that are no text")
+    text = subscripts.replace(" ", "")
+    inputs, arrow, output = text.partition("->")
+    letter = next(c for c in "nbzyxwvutsrqponmlkjihgfedcaABCDEFGHIJKLMNOPQRSTUVWXYZ" if c not in text)
+    if not arrow:
+        if "..." in inputs:
+            by_example("an ellipsis without an arrow")
+        letters = inputs.replace(",", "")
+        output = "".join(sorted(c for c in set(letters) if letters.count(c) == 1))
+    terms = inputs.split(",")
+    return ",".join(letter + t if f else t for t, f in zip(terms, flags)) + "->" + letter + output
+
+
 @bilinear(np.einsum, "operands", samples=samples.einsums, unbroadcast=True, lengths=_of_einsum)
 class einsum:
     def primal(subscripts, *operands, optimize=False):
@@ -360,6 +461,11 @@ class einsum:
         if index is None or np.ndim(dx) == 0:
             return dx
         return dx[index]
+
+    def batch(subscripts, *operands, batched, flags, optimize=False):
+        if optimize:
+            return np.einsum(with_batch(subscripts, flags), *operands, optimize=optimize)
+        return np.einsum(with_batch(subscripts, flags), *operands)
 
 
 # --- special products -------------------------------------------------------------------------------------------------
@@ -416,6 +522,19 @@ class kron:
             return a @ blocks(dy, a, b)
         return np.einsum(subscripts, blocks(dy, a, b), a)
 
+    def batch(a, b, batched):
+        if len(batched) == 2:
+            if a.ndim != 2 or b.ndim != 2:
+                by_example("matrices")
+            return np.reshape(a[:, :, None] * b[:, None, :], (a.shape[0], a.shape[1] * b.shape[1]))
+        if "a" in batched:
+            if a.ndim != 2 or b.ndim != 1:
+                by_example("matrices")
+            return np.reshape(a[:, :, None] * b, (a.shape[0], a.shape[1] * b.shape[0]))
+        if a.ndim != 1 or b.ndim != 2:
+            by_example("matrices")
+        return np.reshape(a[:, None] * b[:, None, :], (b.shape[0], a.shape[0] * b.shape[1]))
+
 
 @static
 def cross_axes(dy, a, b, axisa, axisb, axisc, axis):
@@ -464,6 +583,11 @@ class cross:
         if planar:
             return np.stack((-dy * component(a, 1, axisa), dy * component(a, 0, axisa)), axis=axisb)
         return flat_part(crossed(dy, a, axisc, axisa, axisb), b, axisb)
+
+    def batch(a, b, batched):
+        if "a" in batched and "b" in batched and a.ndim != b.ndim:
+            by_example("ranks that differ")
+        return np.cross(a, b)
 
 
 @static

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reductions and scans along axes, and what sorts.
+"""Reductions, scans and sorts along axes.
 
 A reduction's adjoint is constant along the axes it reduced: the parts return it so, and the driver spreads it where
 the full shape is needed.
@@ -9,6 +9,15 @@ import numpy as np
 from gradscribe.ast_transform.core.memory import FRESH, VIEW
 from gradscribe.ast_transform.core.rule import general, linear, static
 from gradscribe.ast_transform.rules import array_samples as samples
+from gradscribe.ast_transform.rules.batching import (
+    batched_diagonal,
+    batched_reduction,
+    by_example,
+    everything,
+    reduced,
+    rows,
+    shifted,
+)
 from gradscribe.ast_transform.rules.masked import (
     converted,
     everywhere,
@@ -142,6 +151,8 @@ class sum_:
         total = converted(total, dtype)         # of short whole numbers it is a long one
         return total if initial is None else total + initial
 
+    batch = batched_reduction(np.sum)
+
 
 @linear(np.mean, "x", samples=samples.filled_reductions, full_rank="or number", memory=FRESH, order="vector")
 class mean:
@@ -158,6 +169,8 @@ class mean:
             return np.mean(converted(a, dtype), axis=axis, keepdims=keepdims)
         return selected_mean(converted(a, dtype), axis, keepdims, where)
 
+    batch = batched_reduction(np.mean)
+
 
 @general(np.average, samples=samples.averages, rewrite=True, arrays=("a", "weights"), memory=FRESH)
 class average:
@@ -171,6 +184,16 @@ class average:
         if index is None:
             return np.sum(a * weights, axis=axis, keepdims=keepdims) / np.sum(weights)
         return np.sum(a * weights[index], axis=axis, keepdims=keepdims) / np.sum(weights)
+
+
+def batched_variance(function):
+    def part(first, batched, axis=None, ddof=0, keepdims=False):
+        if keepdims:
+            return function(first, axis=reduced(axis, first.ndim), ddof=ddof, keepdims=keepdims)
+        if ddof == 0:
+            return function(first, axis=reduced(axis, first.ndim))
+        return function(first, axis=reduced(axis, first.ndim), ddof=ddof)
+    return part
 
 
 @general(np.var, "x", samples=samples.variances, memory=FRESH)
@@ -196,6 +219,8 @@ class var:
                 return np.var(a, axis=axis, ddof=freedom, keepdims=keepdims)
             return np.sum(squared_size(a - mean), axis=axis, keepdims=keepdims) / degrees(a, axis, freedom)
         return selected_var(a, axis, freedom, keepdims, where, mean)
+
+    batch = batched_variance(np.var)
 
 
 @general(np.std, "x", samples=samples.variances, memory=FRESH)
@@ -223,6 +248,8 @@ class std:
     def jvp_x(x_dot, y, x, axis=None, ddof=0, keepdims=False):
         n = degrees(x, axis, ddof)
         return real_sum(centred(x, axis), x_dot, axis, keepdims) / (n * np.where(y == 0, 1, y))
+
+    batch = batched_variance(np.std)
 
 
 @static
@@ -269,6 +296,14 @@ def degrees(x, axis, ddof):
     return n - ddof
 
 
+def batched_scan(function):
+    def part(first, batched, axis=None):
+        if axis is None:
+            return function(rows(first), axis=1)
+        return function(first, axis=shifted(axis))
+    return part
+
+
 @linear(np.cumsum, "x", samples=samples.scans, expand=True, memory=FRESH, order="vector")
 class cumsum:
     def primal(x, axis=None):
@@ -284,6 +319,8 @@ class cumsum:
 
     def wider(a, axis=None, dtype=None):
         return converted(np.cumsum(converted(a, dtype), axis=axis), dtype)
+
+    batch = batched_scan(np.cumsum)
 
 
 @linear(np.diff, "x", samples=samples.diffs, expand=True, cell=True)
@@ -309,6 +346,9 @@ class diff:
         if n % 2 == 0:
             return spread
         return -spread
+
+    def batch(first, batched, n=1, axis=-1):
+        return np.diff(first, n=n, axis=shifted(axis))
 
 
 @static
@@ -341,6 +381,8 @@ class trace:
         else:
             ones = diagonal_ones(x, -offset, axis2, axis1)
         return shared * ones[plane(x, axis1, axis2)]
+
+    batch = batched_diagonal(np.trace)
 
 
 def diagonal_ones(x, offset, axis1, axis2):
@@ -396,6 +438,8 @@ class prod:
         product = converted(product, dtype)
         return product if initial is None else product * initial
 
+    batch = batched_reduction(np.prod)
+
 
 def adjoints_of_products(dy, x):
     """dy[i] + x[i+1] dy[i+1] + x[i+1] x[i+2] dy[i+2] + ..., which divides by nothing: entries may be 0."""
@@ -438,6 +482,8 @@ class cumprod:
 
     def wider(a, axis=None, dtype=None):
         return converted(np.cumprod(converted(a, dtype), axis=axis), dtype)
+
+    batch = batched_scan(np.cumprod)
 
 
 # --- order statistics: equal entries share the adjoint equally, as in JAX ---------------------------------------------
@@ -484,6 +530,8 @@ class max_:
             return np.maximum(np.max(with_one(a, axis, lowest(a.dtype)), axis=axis, keepdims=keepdims), initial)
         return np.max(a, axis=axis, keepdims=keepdims)
 
+    batch = batched_reduction(np.max)
+
 
 @general(np.min, "x", alias=(np.amin,), samples=samples.extremes, ties=True, memory=FRESH, raises=True)
 class min_:
@@ -502,6 +550,8 @@ class min_:
         if needs_initial(where, initial, "np.min"):
             return np.minimum(np.min(with_one(a, axis, highest(a.dtype)), axis=axis, keepdims=keepdims), initial)
         return np.min(a, axis=axis, keepdims=keepdims)
+
+    batch = batched_reduction(np.min)
 
 
 @general(np.ptp, samples=samples.filled_reductions, rewrite=True, memory=FRESH)
@@ -531,6 +581,11 @@ class sort:
             return x_dot[order]
         return np.take_along_axis(x_dot, order, axis=axis)
 
+    def batch(first, batched, axis=-1):
+        if axis is None:
+            return np.sort(rows(first), axis=1)
+        return np.sort(first, axis=shifted(axis))
+
 
 @general(np.median, "x", samples=samples.medians, ties=True, memory=FRESH, cell=True)
 class median:
@@ -542,6 +597,13 @@ class median:
 
     def jvp_x(x_dot, x, axis=None, keepdims=False):
         return np.sum(middle_weights(x, axis) * x_dot, axis=axis, keepdims=keepdims)
+
+    def batch(first, batched, axis=None, keepdims=False):
+        if everything(axis, first.ndim):
+            if keepdims:
+                by_example("keepdims over all axes")
+            return np.median(rows(first), axis=1)
+        return np.median(first, axis=shifted(axis), keepdims=keepdims)
 
 
 @static

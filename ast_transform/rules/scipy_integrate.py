@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""scipy.integrate, for programs that have imported it: sums over samples, and what the solvers of equations refuse."""
+"""scipy.integrate, for programs that have imported it: sums over samples; solvers are refused with advice."""
 import numpy as np
 import scipy.integrate
 

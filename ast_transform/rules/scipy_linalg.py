@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """scipy.linalg, for programs that have imported it.
 
-Where NumPy has the function it is called by that name.  `overwrite_a` and `check_finite` are about what the call costs;
-nothing is overwritten here, and what is not finite is not looked for.
+A function that NumPy has is called by NumPy's name.  `overwrite_a` and `check_finite` only change what a call costs:
+nothing is overwritten here, and no entry is checked to be finite.
 """
 import numpy as np
 import scipy.linalg

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Arguments to try scipy.linalg on; see array_samples.py."""
+"""Arguments for the tests of scipy.linalg; see array_samples.py."""
 import numpy as np
 
 from gradscribe.ast_transform.rules.array_samples import _call, _complex, _regular

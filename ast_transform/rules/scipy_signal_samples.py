@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Arguments that the rules for scipy.signal are tested on."""
+"""Arguments for the tests of scipy.signal."""
 from gradscribe.ast_transform.rules.samples import complexes, normal
 
 SHAPES = (((5,), (3,)), ((3,), (4,)), ((1,), (3,)), ((4, 5), (3, 2)), ((2, 3, 3), (2, 1, 2)))

@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Order of several keys, partitions, and sets of entries: where each of the different entries stands first."""
+"""Sorting by several keys, partitions, and sets of entries, by the first place of each distinct entry."""
 import numpy as np
 from numpy.lib import _arraysetops_impl as sets
 
 from gradscribe.ast_transform.core.memory import FRESH
 from gradscribe.ast_transform.core.rule import constant, general, static
 from gradscribe.ast_transform.rules import arranging_samples as samples
+from gradscribe.ast_transform.rules.batching import batched_partition
 from gradscribe.ast_transform.rules.reductions import positive
 from gradscribe.ast_transform.rules.shapes import along
 from gradscribe.runtime.indexing import scatter_add
@@ -53,6 +54,8 @@ class partition:
         if axis is None:
             return rearranged(np.ravel(a_dot), np.ravel(a), y, 0)
         return rearranged(a_dot, a, y, axis)
+
+    batch = batched_partition(np.partition)
 
 
 @general(np.sort_complex, samples=samples.to_be_sorted, rewrite=True, memory=FRESH)

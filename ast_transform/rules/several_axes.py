@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Functions over several named axes at once, by those over one: the first axis is the slowest.
+"""Functions over several named axes at once, written with those over one; the first axis varies slowest.
 
-They are ordinary Python, which is read where such a function is called.
+They are ordinary Python, read in place of a call.
 """
 import numpy as np
 

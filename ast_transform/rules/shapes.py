@@ -7,6 +7,16 @@ from gradscribe.ast_transform.core.memory import ALIAS, CONTIGUOUS, FRESH, LOCKE
 from gradscribe.ast_transform.core.rule import general, linear, static
 from gradscribe.ast_transform.rules import array_samples as samples
 from gradscribe.ast_transform.rules import lengths
+from gradscribe.ast_transform.rules.batching import (
+    aligned,
+    batched_diagonal,
+    batched_turn,
+    by_example,
+    only,
+    reduced,
+    rows,
+    shifted,
+)
 from gradscribe.ast_transform.rules.reductions import positive
 from gradscribe.runtime.indexing import scatter_add
 
@@ -83,6 +93,11 @@ class reshape:
             return np.reshape(dy, a.shape)
         return np.reshape(dy, a.shape, order=order)
 
+    def batch(a, shape, batched, order="C"):
+        if order != "C":
+            by_example("another order")
+        return np.reshape(a, (a.shape[0], *shape))
+
 
 @linear(np.ravel, "a", samples=samples.ravels, expand=True, memory=CONTIGUOUS, order="rows")
 class ravel:
@@ -94,6 +109,13 @@ class ravel:
             return np.reshape(dy, a.shape)
         return np.reshape(dy, a.shape, order=order)
 
+    def batch(a, batched, order="C"):
+        if order != "C":
+            by_example("another order")
+        if a.ndim == 1:
+            return a[:, None]
+        return rows(a)
+
 
 @linear(np.expand_dims, "a", samples=samples.expansions, full_rank="moves", memory=VIEW, order="first", cell=True)
 class expand_dims:
@@ -102,6 +124,9 @@ class expand_dims:
 
     def vjp_a(dy, axis):
         return np.squeeze(dy, axis=axis)
+
+    def batch(a, axis, batched):
+        return np.expand_dims(a, shifted(axis))
 
 
 @linear(np.squeeze, "a", samples=samples.squeezes, expand=True, memory=VIEW, order="first", cell=True)
@@ -114,6 +139,13 @@ class squeeze:
             return np.reshape(dy, a.shape)
         return dy[new_axes(a.ndim, axis)]
 
+    def batch(a, batched, units, axis=None):
+        if axis is None:
+            if len(units) == 0:
+                return a
+            return np.squeeze(a, axis=shifted(units))
+        return np.squeeze(a, axis=shifted(axis))
+
 
 @linear(np.atleast_1d, "a", samples=samples.any_ranks, expand=True, memory=VIEW, order="first")
 class atleast_1d:
@@ -124,6 +156,9 @@ class atleast_1d:
         if a.ndim >= 1:
             return dy
         return np.reshape(dy, a.shape)
+
+    def batch(a, batched):
+        return aligned(a, 1)
 
 
 @linear(np.atleast_2d, "a", samples=samples.any_ranks, expand=True, memory=VIEW, order="first")
@@ -138,6 +173,9 @@ class atleast_2d:
             return dy[0]
         return np.reshape(dy, a.shape)
 
+    def batch(a, batched):
+        return aligned(a, 2)
+
 
 @linear(np.atleast_3d, "a", samples=samples.any_ranks, expand=True, memory=VIEW, order="first")
 class atleast_3d:
@@ -149,8 +187,27 @@ class atleast_3d:
             return dy
         return np.reshape(dy, a.shape)
 
+    def batch(a, batched):
+        if a.ndim == 1:
+            return a[:, None, None, None]
+        if a.ndim == 2:
+            return a[:, None, :, None]
+        if a.ndim == 3:
+            return a[:, :, :, None]
+        return a
+
 
 # --- axes in another order, entries in another order ------------------------------------------------------------------
+
+@static
+def axes_reversed(rank):
+    return (0, *range(rank - 1, 0, -1))
+
+
+@static
+def turned(axes, rank):
+    return (0, *(a % (rank - 1) + 1 for a in axes))
+
 
 @linear(np.transpose, "a", samples=samples.permutations, full_rank="moves", memory=VIEW, cell=True,
         algebra="transpose")
@@ -163,6 +220,15 @@ class transpose:
             return dy.T
         return np.transpose(dy, inverse(axes))
 
+    def batch(a, batched, axes=None):
+        if a.ndim <= 2:
+            return a
+        if axes is not None:
+            return np.transpose(a, turned(axes, a.ndim))
+        if a.ndim == 3:
+            return np.swapaxes(a, 1, 2)
+        return np.transpose(a, axes_reversed(a.ndim))
+
 
 @linear(np.swapaxes, "a", samples=samples.swaps, full_rank="moves", memory=VIEW)
 class swapaxes:
@@ -171,6 +237,9 @@ class swapaxes:
 
     def vjp_a(dy, axis1, axis2):
         return np.swapaxes(dy, axis1, axis2)
+
+    def batch(a, axis1, axis2, batched):
+        return np.swapaxes(a, shifted(axis1), shifted(axis2))
 
 
 @linear(np.matrix_transpose, "a", samples=samples.matrices, full_rank="moves", memory=VIEW)
@@ -181,6 +250,9 @@ class matrix_transpose:
     def vjp_a(dy):
         return np.matrix_transpose(dy)
 
+    def batch(a, batched):
+        return np.matrix_transpose(a)
+
 
 @linear(np.moveaxis, "a", samples=samples.moves, full_rank="moves", memory=VIEW, cell=True)
 class moveaxis:
@@ -189,6 +261,9 @@ class moveaxis:
 
     def vjp_a(dy, source, destination):
         return np.moveaxis(dy, destination, source)
+
+    def batch(a, source, destination, batched):
+        return np.moveaxis(a, shifted(source), shifted(destination))
 
 
 @linear(np.flip, "m", samples=samples.flips, full_rank="moves", memory=VIEW)
@@ -199,6 +274,8 @@ class flip:
     def vjp_m(dy, axis=None):
         return np.flip(dy, axis=axis)
 
+    batch = batched_turn(np.flip)
+
 
 @linear(np.flipud, "m", samples=samples.matrices, full_rank="moves", memory=VIEW)
 class flipud:
@@ -207,6 +284,9 @@ class flipud:
 
     def vjp_m(dy):
         return np.flipud(dy)
+
+    def batch(m, batched):
+        return np.flip(m, 1)
 
 
 @linear(np.fliplr, "m", samples=samples.matrices, full_rank="moves", memory=VIEW)
@@ -217,6 +297,9 @@ class fliplr:
     def vjp_m(dy):
         return np.fliplr(dy)
 
+    def batch(m, batched):
+        return np.flip(m, 2)
+
 
 @linear(np.rot90, "m", samples=samples.rotations, full_rank="moves", memory=VIEW)
 class rot90:
@@ -225,6 +308,9 @@ class rot90:
 
     def vjp_m(dy, k=1, axes=(0, 1)):
         return np.rot90(dy, k=-k, axes=axes)
+
+    def batch(m, batched, k=1, axes=(0, 1)):
+        return np.rot90(m, k, axes=shifted(axes))
 
 
 @linear(np.roll, "a", samples=samples.rolls, expand=True, memory=FRESH, cell=True)
@@ -235,6 +321,14 @@ class roll:
     def vjp_a(dy, shift, axis=None):
         back = negated(shift) if is_sequence(shift) else -shift
         return np.roll(dy, back) if axis is None else np.roll(dy, back, axis=axis)
+
+    def batch(a, shift, batched, axis=None):
+        only(batched, "a")
+        if axis is None:
+            if a.ndim > 2:
+                by_example("np.roll without an axis")
+            return np.roll(a, shift, axis=1)
+        return np.roll(a, shift, axis=shifted(axis))
 
 
 # --- joining and cutting ----------------------------------------------------------------------------------------------
@@ -337,6 +431,11 @@ class concatenate:
             return tail(dy, axis, total_length(arrays[:k], axis))
         return section(dy, axis, total_length(arrays[:k], axis), total_length(arrays[:k + 1], axis))
 
+    def batch(arrays, batched, axis=0):
+        if axis is None:
+            by_example("np.concatenate without an axis")
+        return np.concatenate(arrays, axis=shifted(axis))
+
 
 def _stacked(arrays, **others):
     held = [a for a in arrays if isinstance(a, Array)]
@@ -357,6 +456,9 @@ class stack:
 
     def vjp_arrays(dy, k, axis=0):
         return dy[at(positive(axis, dy.ndim), k)]
+
+    def batch(arrays, batched, axis=0):
+        return np.stack(arrays, axis=shifted(axis))
 
 
 @static
@@ -489,6 +591,13 @@ def joined_again(dy, x, sections, axis):
     return scatter_add(x, along(axis % x.ndim, taken), np.concatenate(dy, axis=axis))
 
 
+def batched_split(function):
+    def part(ary, indices_or_sections, batched, axis=0):
+        only(batched, "ary")
+        return function(ary, indices_or_sections, axis=shifted(axis))
+    return part
+
+
 @linear(np.split, "ary", samples=samples.splits, expand=True, memory=ALIAS, fact=lengths.fact_of_split)
 class split:
     def primal(ary, indices_or_sections, axis=0):
@@ -499,6 +608,8 @@ class split:
 
     def vjp_ary(dy, ary, indices_or_sections, axis=0):
         return joined_again(dy, ary, indices_or_sections, axis)
+
+    batch = batched_split(np.split)
 
 
 @linear(np.array_split, "ary", samples=samples.uneven_splits, expand=True, memory=ALIAS)
@@ -511,6 +622,8 @@ class array_split:
 
     def vjp_ary(dy, ary, indices_or_sections, axis=0):
         return joined_again(dy, ary, indices_or_sections, axis)
+
+    batch = batched_split(np.array_split)
 
 
 @static
@@ -543,6 +656,9 @@ class broadcast_to:
 
     def vjp_array(dy):
         return dy
+
+    def batch(array, shape, batched, rank, count):
+        return np.broadcast_to(aligned(array, rank), (count, *shape))
 
 
 def in_range(indices, mode, n):
@@ -590,6 +706,14 @@ class repeat:
         axis = positive(axis, a.ndim)
         return np.sum(np.reshape(dy, a.shape[:axis + 1] + (repeats,) + a.shape[axis + 1:]), axis=axis + 1)
 
+    def batch(a, repeats, batched, axis=None):
+        only(batched, "a")
+        if axis is None:
+            if a.ndim == 1:
+                return np.repeat(a[:, None], repeats, axis=1)
+            return np.repeat(rows(a), repeats, axis=1)
+        return np.repeat(a, repeats, axis=shifted(axis))
+
 
 def written_out(numbers, what):
     if not all(isinstance(n, (int, np.integer)) for n in numbers):
@@ -626,6 +750,14 @@ def interleaved(reps, shape):
     return (reps[0], shape[0]) + interleaved(reps[1:], shape[1:])
 
 
+@static
+def tiles(reps, rank):
+    reps = reps if isinstance(reps, tuple) else (reps,)
+    if len(reps) > rank - 1:
+        by_example("more repetitions than axes")
+    return (1,) * (rank - len(reps)) + reps
+
+
 @linear(np.tile, "A", samples=samples.tiles, expand=True, memory=FRESH, cell=True)
 class tile:
     def primal(A, reps):
@@ -642,8 +774,19 @@ class tile:
             return total
         return np.reshape(total, A.shape)
 
+    def batch(A, reps, batched):
+        return np.tile(A, tiles(reps, A.ndim))
+
 
 # --- diagonals and triangles ------------------------------------------------------------------------------------------
+
+def batched_triangle(function):
+    def part(m, batched, k=0):
+        if m.ndim < 3:
+            by_example("a triangle of a vector")
+        return function(m, k=k)
+    return part
+
 
 @linear(np.tril, "m", samples=samples.triangles, expand=True, memory=FRESH,
         triangle=lambda k=0: "lower" if k <= 0 else None)
@@ -658,6 +801,8 @@ class tril:
             return np.tril(dy)
         return np.tril(dy, k)
 
+    batch = batched_triangle(np.tril)
+
 
 @linear(np.triu, "m", samples=samples.triangles, expand=True, memory=FRESH,
         triangle=lambda k=0: "upper" if k >= 0 else None)
@@ -671,6 +816,8 @@ class triu:
         if k == 0:
             return np.triu(dy)
         return np.triu(dy, k)
+
+    batch = batched_triangle(np.triu)
 
 
 @static
@@ -708,6 +855,13 @@ class diag:
             return np.diag(dy)
         return np.diag(dy, k)
 
+    def batch(v, batched, k=0):
+        if v.ndim == 3:
+            return np.diagonal(v, offset=k, axis1=1, axis2=2)
+        if k != 0:
+            by_example("a diagonal beside the main one")
+        return v[:, :, None] * np.eye(v.shape[1], dtype=v.dtype)
+
 
 @linear(np.diagonal, "a", samples=samples.planes, expand=True, memory=LOCKED)
 class diagonal:
@@ -719,6 +873,8 @@ class diagonal:
             return on_diagonal(a, offset if axis1 % 2 == 0 else -offset, dy)
         front = np.moveaxis(a, (axis1, axis2), (0, 1))
         return np.moveaxis(on_diagonal(front, offset, np.moveaxis(dy, -1, 0)), (0, 1), (axis1, axis2))
+
+    batch = batched_diagonal(np.diagonal)
 
 
 # --- windows ----------------------------------------------------------------------------------------------------------
@@ -755,6 +911,9 @@ class sliding_window_view:
     def vjp_x(dy, x, window_shape, axis=None):
         return added_from_windows(dy, x, as_tuple(window_shape), window_axes(x.ndim, axis))
 
+    def batch(x, batched, window_shape, axis=None):
+        return np.lib.stride_tricks.sliding_window_view(x, window_shape, axis=reduced(axis, x.ndim))
+
 
 # --- picking ----------------------------------------------------------------------------------------------------------
 
@@ -789,6 +948,19 @@ class take:
 
     def wider(a, indices, axis=None, *, mode="raise"):
         return np.take(a, in_range(np.asarray(indices), mode, a.size if axis is None else a.shape[axis]), axis=axis)
+
+    def batch(a, indices, batched, axis=None):
+        if "indices" not in batched:
+            if axis is None:
+                return np.take(rows(a), indices, axis=1)
+            return np.take(a, indices, axis=shifted(axis))
+        if "a" in batched:
+            if a.ndim != 2 or indices.ndim != 2:
+                by_example("places that differ")
+            return np.take_along_axis(a, indices, axis=1)
+        if axis is None and a.ndim > 1 or axis is not None and axis != 0:
+            by_example("places that differ along another axis")
+        return np.take(a, indices, axis=0)
 
 
 @static
@@ -827,6 +999,11 @@ class take_along_axis:
         if arr.ndim == 1:
             return scatter_add(arr, indices, dy)
         return scatter_add(arr, open_grid(arr, indices, positive(axis, arr.ndim), 0), dy)
+
+    def batch(arr, indices, batched, axis=-1):
+        if axis is None or len(batched) != 2:
+            by_example("only one of the two differs")
+        return np.take_along_axis(arr, indices, axis=shifted(axis))
 
 
 @static

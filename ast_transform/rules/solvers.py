@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Least squares and equations of tensors; and np.linalg's own names for products and for what moves entries."""
+"""Least squares and tensor equations; and np.linalg's names for products and for transposes, diagonals and traces."""
 import numpy as np
 
 from gradscribe.ast_transform.core.kinds import Array, Sequence, unknown

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""scipy.special, entry by entry, for programs that have imported it.  What has no closed form in a parameter says so.
+"""scipy.special, entry by entry, for programs that have imported it.  A derivative without a closed form is refused.
 
-The derivatives are written so that they are right to the last digits at both ends: a product of two tails, not one
-minus a number near one; a neighbour in the family, not a quotient that is 0 / 0 somewhere.
+Derivatives are written to be accurate at both ends of the domain: a product of two tails, not one minus a number near
+one; a neighbour in the family, not a quotient that is 0 / 0 somewhere.
 """
 import math
 
@@ -233,13 +233,13 @@ class gammaln:
         return special.digamma(x)
 
 
-@elementwise(math.gamma, samples=samples.numbers_between_poles, memory=FRESH)
+@elementwise(math.gamma, samples=samples.numbers_between_poles, memory=FRESH, numba=True)
 class math_gamma:
     def partial_x(y, x):
         return y * special.digamma(x)
 
 
-@elementwise(math.lgamma, samples=samples.numbers_between_poles, memory=FRESH)
+@elementwise(math.lgamma, samples=samples.numbers_between_poles, memory=FRESH, numba=True)
 class math_lgamma:
     def partial_x(x):
         return special.digamma(x)

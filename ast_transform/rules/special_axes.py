@@ -7,13 +7,12 @@ from gradscribe.ast_transform.core.memory import FRESH
 from gradscribe.ast_transform.core.rule import constant, general, static
 from gradscribe.ast_transform.rules import special_axes_samples as samples
 from gradscribe.ast_transform.rules.batching import (
-    batch,
-    batch_each,
     by_example,
     everything,
+    over_several,
     reduced,
     rows,
-    several,
+    same_call,
     shifted,
 )
 from gradscribe.ast_transform.rules.elementwise import is_complex
@@ -117,6 +116,19 @@ class logsumexp:
         t = np.sum(b_dot * weights(y, a, axis, b, keepdims, return_sign), axis=axis, keepdims=keepdims)
         return tangent_of(t, y, return_sign)
 
+    def batch(a, batched, axis=None, keepdims=False):
+        if over_several(axis):
+            if keepdims or not everything(axis, a.ndim):
+                by_example("several axes, which SciPy cannot take of no example")
+            return special.logsumexp(rows(a), axis=1)
+        return special.logsumexp(a, axis=shifted(axis), keepdims=keepdims)
+
+
+def batched_weights(function):
+    def part(x, batched, axis=None):
+        return function(x, axis=reduced(axis, x.ndim))
+    return part
+
 
 @general(special.softmax, samples=samples.along_axes, memory=FRESH, raises=True)
 class softmax:
@@ -129,6 +141,8 @@ class softmax:
     def jvp_x(x_dot, y, axis=None):
         return y * (x_dot - np.sum(y * x_dot, axis=axis, keepdims=True))
 
+    batch = batched_weights(special.softmax)
+
 
 @general(special.log_softmax, samples=samples.along_axes, memory=FRESH, raises=True)
 class log_softmax:
@@ -140,6 +154,8 @@ class log_softmax:
 
     def jvp_x(x_dot, y, axis=None):
         return x_dot - np.sum(np.exp(y) * x_dot, axis=axis, keepdims=True)
+
+    batch = batched_weights(special.log_softmax)
 
 
 # --- two results -----------------------------------------------------------------------------------------------------
@@ -159,6 +175,8 @@ class sici:
     def jvp_x(x_dot, x):
         return x_dot * sine_over(x), x_dot * (np.cos(x) / x)
 
+    batch = same_call(special.sici)
+
 
 @general(special.fresnel, samples=samples.analytic, full_rank="or number")
 class fresnel:
@@ -168,6 +186,8 @@ class fresnel:
     def jvp_x(x_dot, x):
         return x_dot * np.sin(np.pi / 2 * x * x), x_dot * np.cos(np.pi / 2 * x * x)
 
+    batch = same_call(special.fresnel)
+
 
 # --- tables ----------------------------------------------------------------------------------------------------------
 
@@ -175,28 +195,3 @@ class fresnel:
 class bernoulli:
     def primal(n):
         return special.bernoulli(n)
-
-
-# --- whole batches ---------------------------------------------------------------------------------------------------
-
-@batch_each(special.softmax, special.log_softmax)
-def normalised(function):
-    def part(x, batched, axis=None):
-        return function(x, axis=reduced(axis, x.ndim))
-    return part
-
-
-@batch(special.logsumexp)
-def log_of_sum(a, batched, axis=None, keepdims=False):
-    if several(axis):
-        if keepdims or not everything(axis, a.ndim):
-            by_example("several axes, which SciPy cannot take of no example")
-        return special.logsumexp(rows(a), axis=1)
-    return special.logsumexp(a, axis=shifted(axis), keepdims=keepdims)
-
-
-@batch_each(special.sici, special.fresnel)
-def both_integrals(function):
-    def part(x, batched):
-        return function(x)
-    return part

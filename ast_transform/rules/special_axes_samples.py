@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Arguments that the rules for scipy.special along axes are tested on."""
+"""Arguments for the tests of scipy.special along axes."""
 import numpy as np
 
 from gradscribe.ast_transform.rules.array_samples import _call, _complex

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Arguments that the rules for scipy.special are tested on: inside each function's domain, away from its kinks."""
+"""Arguments for the tests of scipy.special: inside each function's domain, away from its kinks."""
 import numpy as np
 
 from gradscribe.ast_transform.rules import samples

@@ -1,14 +1,24 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Order statistics, what passes over NaN, covariances.
+"""Order statistics, functions that ignore NaN, covariances.
 
-The derivative of a quantile stands on the ranks of the entries: the weight of an entry falls from 1 to 0 within one
-rank of the place that is asked for.
+The derivative of a quantile depends on the ranks of the entries: the weight of an entry falls from 1 to 0 within one
+rank of the quantile's place.
 """
 import numpy as np
 
 from gradscribe.ast_transform.core.memory import FRESH
 from gradscribe.ast_transform.core.rule import general, static
 from gradscribe.ast_transform.rules import numeric_samples as samples
+from gradscribe.ast_transform.rules.batching import (
+    batched_reduction,
+    by_example,
+    everything,
+    only,
+    over_several,
+    reduced,
+    rows,
+    shifted,
+)
 from gradscribe.ast_transform.rules.masked import in_double
 from gradscribe.ast_transform.rules.reductions import (
     axis_list,
@@ -114,6 +124,12 @@ class nanmean:
         return np.mean(a, axis=axis, keepdims=keepdims)
 
 
+def batched_variance(function):
+    def part(first, batched, axis=None, ddof=0, keepdims=False):
+        return function(first, axis=reduced(axis, first.ndim), ddof=ddof, keepdims=keepdims)
+    return part
+
+
 @general(np.nanvar, "a", samples=samples.variances_with_gaps, memory=FRESH)
 class nanvar:
     def primal(a, axis=None, *, ddof=0, keepdims=False):
@@ -125,6 +141,8 @@ class nanvar:
 
     def jvp_a(a_dot, a, axis=None, ddof=0, keepdims=False):
         return 2 * real_sum(gap_from_mean(a, axis), a_dot, axis, keepdims) / held_degrees(a, axis, ddof, keepdims)
+
+    batch = batched_variance(np.nanvar)
 
 
 @general(np.nanstd, "a", samples=samples.variances_with_gaps, memory=FRESH)
@@ -140,6 +158,8 @@ class nanstd:
         moved = real_sum(gap_from_mean(a, axis), a_dot, axis, keepdims)
         return moved / (held_degrees(a, axis, ddof, keepdims) * np.where(y == 0, 1, y))
 
+    batch = batched_variance(np.nanstd)
+
 
 @general(np.nanmax, "a", samples=samples.with_gaps_and_entries, ties=True, memory=FRESH, raises=True)
 class nanmax:
@@ -152,6 +172,8 @@ class nanmax:
     def jvp_a(a_dot, y, a, axis=None, keepdims=False):
         return mean_of_ties(a_dot, y, a, axis, keepdims)
 
+    batch = batched_reduction(np.nanmax)
+
 
 @general(np.nanmin, "a", samples=samples.with_gaps_and_entries, ties=True, memory=FRESH, raises=True)
 class nanmin:
@@ -163,6 +185,8 @@ class nanmin:
 
     def jvp_a(a_dot, y, a, axis=None, keepdims=False):
         return mean_of_ties(a_dot, y, a, axis, keepdims)
+
+    batch = batched_reduction(np.nanmin)
 
 
 # --- quantiles --------------------------------------------------------------------------------------------------------
@@ -296,6 +320,26 @@ def tangent_of_q(q_dot, steps, q):
     return q_dot * steps
 
 
+def batched_quantile(function):
+    def part(a, q, batched, axis=None, method="linear", keepdims=False):
+        only(batched, "a")
+        if q.ndim > 1 or q.ndim == 1 and function is np.nanquantile:
+            by_example("several quantiles of no example have no axis for them")
+        whole = everything(axis, a.ndim)
+        if keepdims and (whole or over_several(axis)):
+            by_example("keepdims over several axes")
+        if not whole and over_several(axis):
+            by_example("several axes, which NumPy cannot take of no example")
+        if whole:
+            found = function(rows(a), q, axis=1, method=method)
+        else:
+            found = function(a, q, axis=shifted(axis), method=method, keepdims=keepdims)
+        if q.ndim == 0:
+            return found
+        return np.moveaxis(found, 1, 0)
+    return part
+
+
 @general(np.quantile, "a", "q", samples=samples.quantiles, expand=True, memory=FRESH, raises=True, cell=True)
 class quantile:
     def primal(a, q, axis=None, *, method="linear", keepdims=False):
@@ -320,6 +364,8 @@ class quantile:
         smooth_in_q(method, "np.quantile")
         at_most_a_vector(q, "np.quantile")
         return weighed_sum(tangent_of_q(q_dot, quantile_steps(a, q, axis), q), a, q, axis, keepdims)
+
+    batch = batched_quantile(np.quantile)
 
 
 @general(np.nanquantile, "a", "q", samples=samples.quantiles_with_gaps, expand=True, memory=FRESH, raises=True,
@@ -347,6 +393,8 @@ class nanquantile:
         smooth_in_q(method, "np.nanquantile")
         at_most_a_vector(q, "np.nanquantile")
         return weighed_sum(tangent_of_q(q_dot, held_steps(a, q, axis), q), filled(a, 0), q, axis, keepdims)
+
+    batch = batched_quantile(np.nanquantile)
 
 
 @general(np.percentile, samples=samples.percentiles, rewrite=True, arrays=("a", "q"), memory=FRESH)

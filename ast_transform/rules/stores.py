@@ -31,6 +31,7 @@ from gradscribe.ast_transform.core.operations import (
     zeros_in_list,
 )
 from gradscribe.ast_transform.core.rule import constant, linear, operation, static
+from gradscribe.ast_transform.rules.batching import aligned, by_example, unchanged
 from gradscribe.runtime.broadcasting import broadcast_like, unbroadcast
 from gradscribe.runtime.derivatives import stop_gradient
 from gradscribe.runtime.indexing import scatter_add
@@ -44,6 +45,11 @@ class array:
 
     def vjp_arrays(dy, arrays, k=None):
         return dy if k is None else dy[k]           # of one number there is no k
+
+    def batch(arrays, batched, rank):
+        if rank != arrays[0].ndim:
+            by_example("a list of lists")
+        return np.stack(arrays, axis=1)
 
 
 @linear(np.asarray, "a", alias=(np.asanyarray,), full_rank="moves", memory=ALIAS)
@@ -124,6 +130,13 @@ class broadcast_like_:
     def vjp_value(dy, value):
         return unbroadcast(dy, value)
 
+    def batch(value, like, batched, rank, count):
+        if "value" not in batched:
+            return broadcast_like(value, like)
+        if "like" in batched:
+            return broadcast_like(aligned(value, rank), like)
+        return np.broadcast_to(aligned(value, rank), (count, *like.shape))
+
 
 @linear(float, "x", expand=True, memory=FRESH, raises=True, cheap=True)
 class number:
@@ -167,6 +180,8 @@ for _function in (shape_of, size_of, both, either, nonempty, run_length, range):
 class stop_gradient_:
     def primal(x):
         return stop_gradient(x)
+
+    batch = unchanged
 
 
 # --- operations that the passes differentiate themselves --------------------------------------------------------------

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""All tables, and whole-batch forms; importing this fills RULES.  Those of SciPy are read when it has been imported."""
+"""All tables of records; importing this fills RULES.  Those of SciPy are read when it has been imported."""
 import math
 
 from gradscribe.ast_transform.core.rule import RULES
-from gradscribe.ast_transform.rules import batched, batched_numeric, batched_products, collectives, records  # noqa: F401
+from gradscribe.ast_transform.rules import collectives, records  # noqa: F401
 
 RULES.wait_for("scipy.linalg", "gradscribe.ast_transform.rules.scipy_linalg")
 RULES.wait_for("scipy.special", "gradscribe.ast_transform.rules.special", (math.gamma, math.lgamma))

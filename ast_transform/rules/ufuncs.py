@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What ufuncs do along an axis: reduce, accumulate, reduceat.  Their outer and at are read as what they mean."""
+"""Methods of ufuncs along an axis: reduce, accumulate, reduceat.  The reader handles outer and at itself."""
 import numpy as np
 
 from gradscribe.ast_transform.core.memory import FRESH

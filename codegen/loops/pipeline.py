@@ -42,6 +42,7 @@ from gradscribe.codegen.loops.invariant_nests import hoist_nests
 from gradscribe.codegen.loops.invariants import move_invariants
 from gradscribe.codegen.loops.layout import lay_out
 from gradscribe.codegen.loops.matrix_products import find_products
+from gradscribe.codegen.loops.peephole import by_identities
 from gradscribe.codegen.loops.piecewise import write_out_tables
 from gradscribe.codegen.loops.powers import reduce_powers
 from gradscribe.codegen.loops.products import place_products
@@ -79,6 +80,7 @@ def optimise(function: Function, passes: Callable[[Function], None]) -> None:
     verify(function, "lowering")
     webs_apart(function)
     without_checks(function)
+    by_identities(function)
     passes(function)
     verify(function, "the last pass")
 
