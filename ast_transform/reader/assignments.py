@@ -4,6 +4,7 @@ import functools
 import inspect
 import operator
 from functools import partial
+from typing import Any
 
 import gast
 import numpy as np
@@ -249,7 +250,7 @@ def check_augmented(reader: Reader, old, value, result, node):
              "in place", node, "Write x = x + v to make a new array.")
 
 
-def assign(reader: Reader, target, value):
+def assign(reader: Reader, target: gast.AST | None, value: Any) -> None:
     if isinstance(target, gast.Name):
         bind_name(reader, target.id, value)
     elif isinstance(target, (gast.Tuple, gast.List)):
@@ -281,7 +282,7 @@ def assign_item(reader: Reader, holder, index, value, target):
         refuse_write(reader, target, holder)
 
 
-def bind_name(reader: Reader, name, value):
+def bind_name(reader: Reader, name: str, value: Any) -> None:
     """Name a value; one that the statement has just made takes the name."""
     takes_name(reader, name, value)
     if isinstance(value, Walk) and value.static is not None:

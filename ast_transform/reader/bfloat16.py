@@ -5,6 +5,9 @@ NumPy has no rules for bfloat16; those of float16 are meant, as JAX's promotion 
 on, and numbers of that dtype are made when running; but a program that says float16 itself, or asks how far its numbers
 reach, would mean the other format.
 """
+from typing import Any
+
+import gast
 import numpy as np
 
 from gradscribe.ast_transform.reader.frames import fail
@@ -30,11 +33,11 @@ def names_bfloat16(value):
         value.__name__ == "bfloat16" and issubclass(value, np.generic)
 
 
-def in_bfloat16(reader: Reader):
+def in_bfloat16(reader: Reader) -> bool:
     return reader.engine is not None and reader.engine.half == "bfloat16"
 
 
-def as_bfloat16(reader: Reader, value, node=None):
+def as_bfloat16(reader: Reader, value: Any, node: gast.AST | None = None) -> Any:
     """A value of the program, float16 in the place of bfloat16; what says float16 itself is refused."""
     if names_bfloat16(value) and reader.engine is not None and reader.engine.platform == "cuda":
         if not in_bfloat16(reader):
@@ -53,7 +56,7 @@ def as_bfloat16(reader: Reader, value, node=None):
     return value
 
 
-def of_dtype(reader: Reader, dtype, name, node):
+def of_dtype(reader: Reader, dtype: Any, name: str, node: gast.AST | None) -> str:
     """The name of an attribute of a dtype that facts say, if both formats have the same."""
     if in_bfloat16(reader) and dtype == HALF and name not in ALIKE:
         fail(reader, RuleError, f"the {name} of bfloat16 is not known to NumPy", node,
@@ -61,7 +64,7 @@ def of_dtype(reader: Reader, dtype, name, node):
     return name
 
 
-def reach_of(reader: Reader, dtype, node):
+def reach_of(reader: Reader, dtype: Any, node: gast.AST | None) -> None:
     """np.finfo of a dtype."""
     if in_bfloat16(reader) and np.dtype(dtype) == HALF:
         fail(reader, RuleError, "np.finfo knows nothing of bfloat16", node,

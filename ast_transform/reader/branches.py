@@ -21,7 +21,9 @@ f(x, n):
 """
 import copy
 import operator
+from collections.abc import Callable
 from functools import partial
+from typing import Any
 
 import gast
 import numpy as np
@@ -108,7 +110,7 @@ class Returned:
 
 
 @late
-def truth_value(reader: Reader, value, node):
+def truth_value(reader: Reader, value: Any, node: gast.AST | None) -> Any:
     """A test: known, or a truth value when running."""
     value = settle(reader, value)
     if isinstance(value, Const):
@@ -141,7 +143,7 @@ def truth_value(reader: Reader, value, node):
 
 
 @late
-def negated(reader: Reader, test):
+def negated(reader: Reader, test: Any) -> Any:
     if isinstance(test, Const):
         return Const(not test.value)
     made = reader.build.definition(test)
@@ -150,16 +152,16 @@ def negated(reader: Reader, test):
     return reader.build.apply(operator.not_, test, fact=Array(bool))
 
 
-def logical_and(reader: Reader, value, other, node):
+def logical_and(reader: Reader, value: Any, other: Callable, node: gast.AST | None) -> Any:
     """value and other(), where other is evaluated only if value holds."""
     return short_circuit(reader, value, other, node, True)
 
 
-def logical_or(reader: Reader, value, other, node):
+def logical_or(reader: Reader, value: Any, other: Callable, node: gast.AST | None) -> Any:
     return short_circuit(reader, value, other, node, False)
 
 
-def short_circuit(reader: Reader, value, other, node, conjunction):
+def short_circuit(reader: Reader, value: Any, other: Callable, node: gast.AST | None, conjunction: bool) -> Any:
     test = truth_value(reader, value, node)
     if isinstance(test, Const):
         return other() if test.value == conjunction else value
@@ -188,7 +190,7 @@ def short_circuit(reader: Reader, value, other, node, conjunction):
                         [] if conjunction else steps, value if conjunction else right, node)
 
 
-def choose(reader: Reader, test, then, orelse, node):
+def choose(reader: Reader, test: Any, then: Callable, orelse: Callable, node: gast.AST | None) -> Any:
     """A value that depends on a test."""
     before, writes = snapshot(reader), (reader.memory.writes, reader.environment.bound_names)
     outer, arms, later = reader.build.block, [], None
@@ -245,7 +247,8 @@ def execute_if(reader: Reader, node):
     )
 
 
-def read_branch(reader: Reader, test, first, second, node=None, hint=None):
+def read_branch(reader: Reader, test: Any, first: Callable, second: Callable, node: gast.AST | None = None,
+                hint: Any = None) -> Any:
     """A branch whose arms are read by calls.
 
     A list that the two arms leave in two lengths is one of unknown length from before the branch, where it can be.
@@ -343,7 +346,7 @@ def read_arm(reader: Reader, before, read):
         reader.build.block = outer
 
 
-def raised_by_call(reader: Reader, raised, node=None):
+def raised_by_call(reader: Reader, raised: Any, node: gast.AST | None = None) -> Any:
     if raised.block is not reader.build.block:
         fail(reader, LanguageError, "this raises for certain, but not wherever it is read", node,
              "Call it in a statement of its own.")
@@ -488,14 +491,14 @@ def join_containers(reader: Reader, a, b, hint, branch, kind, memo):
     return Conflict(f"{first} in one branch and {second} in the other")
 
 
-def are_numbers(value):
+def are_numbers(value: Any) -> bool:
     """Whether a value is a tuple or list of numbers, one of them known only when running perhaps: a shape."""
     return isinstance(value, Struct) and value.kind in ("tuple", "list") and value.cls is None and all(
         isinstance(i, Const) and isinstance(i.value, (int, float)) or
         isinstance(i, Var) and isinstance(i.fact, Array) and not i.fact.dims for i in value.items)
 
 
-def same_numbers(reader: Reader, left, right, positive, node):
+def same_numbers(reader: Reader, left: Any, right: Any, positive: bool, node: gast.AST | None) -> Any:
     """left == right for two of these, or left != right."""
     if left.kind != right.kind or len(left.items) != len(right.items):
         return Const(not positive)
@@ -505,7 +508,7 @@ def same_numbers(reader: Reader, left, right, positive, node):
     return out if positive else negated(reader, truth_value(reader, out, node))
 
 
-def walk_over_value(reader: Reader, value, node):
+def walk_over_value(reader: Reader, value: Any, node: gast.AST | None) -> Walk:
     """How a for loop or a comprehension goes through a value."""
     if isinstance(value, Walk):
         return value
@@ -582,14 +585,14 @@ def range_walk(reader: Reader, value, node):
     return Walk(static, count, (("k", Array(int, (), unknown("?int")), source),), lambda index, items: items[0])
 
 
-def length_of_range(reader: Reader, value):
+def length_of_range(reader: Reader, value: Any) -> Any:
     parts = [value.start, value.stop, value.step]
     if all(isinstance(p, Const) for p in parts):
         return Const(len(range(*(p.value for p in parts))))
     return reader.build.apply(run_length, *parts, fact=Array(int, (), unknown("?count")))
 
 
-def listed_walk(reader: Reader, walk, node, fixed=False):
+def listed_walk(reader: Reader, walk: Any, node: gast.AST | None, fixed: bool = False) -> Walk:
     """A walk over an array of known length, element by element.
 
     fixed: the version may hold for its length, or the array is from outside and has it as long as it is the same.
@@ -598,7 +601,7 @@ def listed_walk(reader: Reader, walk, node, fixed=False):
                  for k in range(number_of_passes(reader, walk, node, fixed))])
 
 
-def as_number(reader: Reader, value):
+def as_number(reader: Reader, value: Any) -> Any:
     """A length or a whole number of the arguments as the number that it is, for which the version will hold."""
     length = fact_of(value).length if isinstance(value, Var) and isinstance(value.fact, Array) else None
     few = length is not None and length.size is not None and length.size < FEW
@@ -613,7 +616,7 @@ def number_of_passes(reader: Reader, walk, node, fixed):
          "Write it as a loop over range(len(x)), or as array operations such as np.max(x) or np.sort(x).")
 
 
-def elements_of_value(reader: Reader, value, node, fixed=True):
+def elements_of_value(reader: Reader, value: Any, node: gast.AST | None, fixed: bool = True) -> list:
     """The elements of a value of known length; fixed: of which the version may hold for one."""
     if isinstance(value, Part):
         value = settle(reader, value)

@@ -6,7 +6,9 @@ import functools
 import inspect
 import operator
 import types
+from collections.abc import Callable
 from functools import partial
+from typing import Any
 
 import gast
 import numpy as np
@@ -106,14 +108,14 @@ def _names_of_results(rule, count):
     return ()
 
 
-def given_beforehand(reader: Reader, function):
+def given_beforehand(reader: Reader, function: Callable) -> tuple:
     """The arguments that functools.partial has been given; a list among them may be changed between calls."""
     reader.environment.guards += [(function, "args", function.args), (function, "keywords", function.keywords)]
     return [lift(reader, a, "given") for a in function.args], {
         k: lift(reader, v, k) for k, v in function.keywords.items()}
 
 
-def attribute_of_value(reader: Reader, value, name, node):
+def attribute_of_value(reader: Reader, value: Any, name: str, node: gast.AST | None) -> Any:
     """value.name, for an array, a container, a function that was derived, or a value from outside."""
     if isinstance(value, Var) and isinstance(value.fact, Array):
         return array_attribute(reader, value, name, node)
@@ -227,7 +229,7 @@ def evaluate_call(reader: Reader, node):
     return call_node(reader, node, dispatch.evaluate(reader, node.func))
 
 
-def call_node(reader: Reader, node, function):
+def call_node(reader: Reader, node: gast.AST | None, function: Any) -> Any:
     special = comprehended(reader, node, function)
     if special is not None:
         return special
@@ -287,7 +289,7 @@ def starred(reader: Reader, function, node):
 
 
 @late
-def call_value(reader: Reader, function, args, words, node):
+def call_value(reader: Reader, function: Any, args: list, words: dict[str, Any], node: gast.AST | None) -> Any:
     if isinstance(function, FunctionValue):
         return inline(reader, function.source, args, words, node, function)
     if isinstance(function, Method):
@@ -306,7 +308,8 @@ def call_value(reader: Reader, function, args, words, node):
     return dispatch.call_known(reader, function.value, args, words, node)
 
 
-def call_known_function(reader: Reader, function, args, words, node):
+def call_known_function(reader: Reader, function: Callable, args: list, words: dict[str, Any],
+                        node: gast.AST | None) -> Any:
     found = known_call(reader, function, args, words, node)
     if _hashable(function) and made_late(function):
         shows_lists(reader, found, args, function in IN_ORDER)
@@ -401,7 +404,7 @@ def call_of_method(reader: Reader, function, args, words, node):
 
 
 @late
-def understood(reader: Reader, handler, label, *given):
+def understood(reader: Reader, handler: Callable, label: str, *given: Any) -> Any:
     """What a builtin or a method means; arguments that Python would not take are refused."""
     try:
         return handler(*given)
@@ -443,7 +446,7 @@ def static_call(reader: Reader, function, args, words, node):
 
 
 @late
-def rule_call(reader: Reader, function, args, words, node):
+def rule_call(reader: Reader, function: Callable, args: list, words: dict[str, Any], node: gast.AST | None) -> Any:
     rule = RULES[function]
     try:
         bound = rule.signature.bind(*args, **words)
@@ -490,7 +493,8 @@ def rule_call(reader: Reader, function, args, words, node):
     return several(reader, out, function, positional, keywords)
 
 
-def bound_to(reader: Reader, function, signature, args, words, node):
+def bound_to(reader: Reader, function: Callable, signature: Any, args: list, words: dict[str, Any],
+             node: gast.AST | None) -> Any:
     try:
         return signature.bind(*args, **words)
     except TypeError as error:
@@ -499,7 +503,7 @@ def bound_to(reader: Reader, function, signature, args, words, node):
              f"Its rule understands ({', '.join(signature.parameters)}). To add to it: docs/rules.md")
 
 
-def several(reader: Reader, out, function, positional, keywords):
+def several(reader: Reader, out: Any, function: Callable, positional: list, keywords: dict) -> Any:
     """A function with several results gives a tuple of names."""
     if not isinstance(out, Var) or not isinstance(out.fact, Sequence):
         return out

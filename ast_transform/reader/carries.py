@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the names of a loop or a branch carry: the operands in them, one by one, and who shares an array."""
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -28,7 +29,7 @@ class NotALoop(Exception):
     """What the body does to containers differs from pass to pass."""
 
 
-def operand_paths(reader: Reader, n, value):
+def operand_paths(reader: Reader, n: str, value: Any) -> dict:
     """Paths to the operands in a value."""
     if isinstance(value, (Struct, Part)):
         value = reader.environment.frame.env[n] = taken_apart(reader, value)
@@ -50,7 +51,7 @@ def taken_apart(reader: Reader, value, above=()):
     return Struct(value.kind, items, value.keys, value.cls)
 
 
-def own_parts(reader: Reader, value):
+def own_parts(reader: Reader, value: Any) -> Any:
     """A container that is an argument, with its parts as values; the container itself stays the caller's."""
     if isinstance(value, Part):
         value = settle(reader, value)
@@ -66,7 +67,7 @@ def own_parts(reader: Reader, value):
     return made
 
 
-def mark_given(reader: Reader, value):
+def mark_given(reader: Reader, value: Any) -> None:
     """A container that is an argument, and those in it, stay the caller's."""
     if (
         isinstance(value, Struct)
@@ -93,13 +94,13 @@ def slot_of_item(reader: Reader, value):
     return {}
 
 
-def leaf_of(reader: Reader, value, path):
+def leaf_of(reader: Reader, value: Any, path: tuple) -> Any:
     for k in path:
         value = value.items[k]
     return value
 
 
-def is_steady(reader: Reader, before, after):
+def is_steady(reader: Reader, before: Any, after: Any) -> bool:
     """Whether a pass leaves what is no operand in a value as it was: a text, a function, what a method is of."""
     if isinstance(before, Struct) and isinstance(after, Struct):
         if before.kind == "iterator":
@@ -124,7 +125,8 @@ def is_steady(reader: Reader, before, after):
     return same_item(reader, before, after, ())
 
 
-def entered_value(reader: Reader, n, value, leaves, known, inner, label=None):
+def entered_value(reader: Reader, n: Any, value: Any, leaves: dict, known: dict, inner: dict,
+                  label: str | None = None) -> Any:
     """The value of a carried name inside the loop."""
     made = inner.setdefault(n, {})
     def visit(v, path):
@@ -142,7 +144,7 @@ def entered_value(reader: Reader, n, value, leaves, known, inner, label=None):
     return visit(value, ())
 
 
-def paired(reader: Reader, n, made, value):
+def paired(reader: Reader, n: str, made: dict, value: Any) -> dict:
     """Each carried operand with what a pass makes of it."""
     pairs = {}
     for path, var in made.items():
@@ -170,7 +172,7 @@ def paired(reader: Reader, n, made, value):
     return pairs
 
 
-def as_floats(reader: Reader, value, var, block):
+def as_floats(reader: Reader, value: Any, var: Any, block: list) -> Any:
     """What a path hands on: an array of ints that is one of floats on another path has its dtype on both.
 
     NumPy would cut off what is written into it, where it is one of ints: see `of_one_dtype`.
@@ -186,7 +188,7 @@ def as_floats(reader: Reader, value, var, block):
         reader.build.block = outer
 
 
-def replaced_leaves(reader: Reader, value, after, outers):
+def replaced_leaves(reader: Reader, value: Any, after: Any, outers: dict) -> Any:
     def visit(v, path):
         if path in outers:
             return outers[path]
@@ -198,13 +200,13 @@ def replaced_leaves(reader: Reader, value, after, outers):
     return visit(value, ())
 
 
-def left_unset(reader: Reader, outer, init, value, runs):
+def left_unset(reader: Reader, outer: Any, init: Any, value: Any, runs: bool) -> None:
     """Notes that a loop may leave a value unset: a pass may, or all passes and what was there before."""
     if value in reader.choices.partly or not runs and (_undefined(init) or init in reader.choices.partly):
         reader.choices.partly.add(outer)
 
 
-def after_struct(reader: Reader, n, value, carries, earlier, last, runs):
+def after_struct(reader: Reader, n: str, value: Any, carries: list, earlier: Any, last: Any, runs: bool) -> Any:
     items = []
     for v in value.items:
         if isinstance(v, Var):
@@ -224,7 +226,7 @@ def after_struct(reader: Reader, n, value, carries, earlier, last, runs):
 
 
 @late
-def containers_held(reader: Reader):
+def containers_held(reader: Reader) -> dict:
     """The containers that names hold: by mark, each with its items and the places where it is found."""
     found = {}
     def visit(v, place):
@@ -245,7 +247,7 @@ def containers_held(reader: Reader):
     return found
 
 
-def changed_containers(reader: Reader, before, slots, reading, stores):
+def changed_containers(reader: Reader, before: dict, slots: dict, reading: Any, stores: dict) -> bool:
     """Whether a pass has changed containers that the loop must carry; those of another structure are refused."""
     own, after = {(reader.environment.frame, n) for n in slots}, containers_held(reader)
     known = len(reading.items.containers)
@@ -310,7 +312,7 @@ def same_item(reader: Reader, a, b, stores):
         not isinstance(a.value, np.ndarray) and a.value == b.value
 
 
-def container_at(reader: Reader, place):
+def container_at(reader: Reader, place: tuple) -> Any:
     """The container at a place: what has variables, a name, and numbers of items."""
     value = dict(place[0].env.items())[place[1]]
     for k in place[2:]:
@@ -318,7 +320,8 @@ def container_at(reader: Reader, place):
     return value
 
 
-def enter_container(reader: Reader, place, known, held, aliases, places, stores, reading):
+def enter_container(reader: Reader, place: tuple, known: dict, held: dict, aliases: dict, places: dict, stores: dict,
+                    reading: Any) -> tuple:
     """The items of a container that the loop changes, as they are when a pass begins; gives all items."""
     holder = container_at(reader, place)
     if isinstance(holder, Grown):
@@ -355,7 +358,7 @@ def enter_container(reader: Reader, place, known, held, aliases, places, stores,
     return holder, list(holder.items)
 
 
-def changed_items(reader: Reader, holders, held, stores, lost):
+def changed_items(reader: Reader, holders: dict, held: dict, stores: dict, lost: list) -> dict:
     """Each carried operand in a container with what a pass makes of it; other items must stay what they are."""
     pairs, after, more = {}, containers_held(reader), False
     for place, (holder, items) in holders.items():
@@ -378,7 +381,8 @@ def changed_items(reader: Reader, holders, held, stores, lost):
     return None if more else pairs
 
 
-def leave_container(reader: Reader, holders, held, pairs, lost, facts, carries, unchanged, runs, some):
+def leave_container(reader: Reader, holders: dict, held: dict, pairs: dict, lost: list, facts: dict, carries: list,
+                    unchanged: dict, runs: bool, some: Callable) -> None:
     """What a loop leaves in the containers that it changes.
 
     some: says whether the loop has a pass for certain
@@ -419,7 +423,7 @@ def leave_container(reader: Reader, holders, held, pairs, lost, facts, carries, 
         holder.version += 1
 
 
-def at_rest(reader: Reader, key, var, value, n, new, reading, aliases):
+def at_rest(reader: Reader, key: tuple, var: Any, value: Any, n: str, new: dict, reading: Any, aliases: dict) -> bool:
     """Whether what a pass makes of a carried value has the facts that the pass began with."""
     try:
         fact = dispatch.one_fact(reader, var.fact, fact_of(value), f"?{n}")
@@ -442,7 +446,7 @@ def at_rest(reader: Reader, key, var, value, n, new, reading, aliases):
     return rest
 
 
-def meet_no_more(reader: Reader, ends, reading, aliases):
+def meet_no_more(reader: Reader, ends: list, reading: Any, aliases: dict) -> bool:
     """Whether all that is carried and shares memory at the end of a pass was taken to do so at its beginning."""
     rest = True
     arrays = [(key, var, storages(reader, value)) for key, var, value in ends
@@ -457,7 +461,7 @@ def meet_no_more(reader: Reader, ends, reading, aliases):
     return rest
 
 
-def same_precision(reader: Reader, slots, start, facts, body):
+def same_precision(reader: Reader, slots: dict, start: dict, facts: dict, body: list) -> None:
     """Entries equal to the largest are none in another precision: such a first pass is peeled off, or refused."""
     for n in slots if any(map(has_ties, walk(body))) else ():
         for path in slots[n]:
@@ -469,7 +473,7 @@ def same_precision(reader: Reader, slots, start, facts, body):
                 raise NotALoop(f"{n.strip()} changes from pass to pass: {spell(before)} before, {fact.dtype} after")
 
 
-def kept_from_before(reader: Reader, n, kept, inner, reading, aliases):
+def kept_from_before(reader: Reader, n: str, kept: dict, inner: dict, reading: Any, aliases: dict) -> Any:
     """What a name that is first set in the loop holds when a pass begins, if a pass may leave it alone."""
     if n not in kept:
         return UNDEFINED
@@ -483,7 +487,7 @@ def kept_from_before(reader: Reader, n, kept, inner, reading, aliases):
     return var
 
 
-def has_alias(reader: Reader, var):
+def has_alias(reader: Reader, var: Any) -> bool:
     """Another name, a container or a view may show the same array."""
     seen = 0
     def count(v, above=frozenset()):
@@ -497,7 +501,7 @@ def has_alias(reader: Reader, var):
         v is not var and storages(reader, v) & storages(reader, var) for _, _, v in places_that_show(reader))
 
 
-def may_share(reader: Reader, var):
+def may_share(reader: Reader, var: Any) -> bool:
     if not isinstance(var, Var) or var in reader.memory.owned or isinstance(var.fact, Array) and not var.fact.dims:
         return False
     made = reader.build.made.get(var)

@@ -73,7 +73,7 @@ def mapped(side, change):
     return change(*side) if side else ()
 
 
-def chosen(reader: Reader, var, a, b, branch, kind, memo):
+def chosen(reader: Reader, var: Any, a: Any, b: Any, branch: Any, kind: Any, memo: dict) -> None:
     """Notes of which arrays `var` is one, by the branch's test; versions of one array are that array."""
     if not is_array(var) or reader.unroll and not all(     # compiled code knows one length for each axis
             m.same(n) for v in (a, b) if is_array(v) for m, n in zip(v.fact.dims, var.fact.dims)):
@@ -152,7 +152,7 @@ def one_side(reader: Reader, p, q, branch, kind, memo):
     return (whole, path) if is_array(whole) else None
 
 
-def left_by(reader: Reader, branch):
+def left_by(reader: Reader, branch: Any) -> Any:
     """The arrays of this branch's choices, as the branch leaves them: not as one of two, which arms exchange."""
     def left(arm, array):
         return next(
@@ -369,7 +369,7 @@ def own_block(reader: Reader):
         reader.build.block = outer
 
 
-def carried_with(reader: Reader, base, entry) -> list:
+def carried_with(reader: Reader, base: Any, entry: set) -> list:
     """The arrays that a loop must carry where it carries one, since a write into either is seen in the other."""
     found, more = [], [v for v in others_written(reader, base, entry)]
     while more:

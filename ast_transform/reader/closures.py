@@ -7,6 +7,8 @@ array.
 """
 from typing import Any
 
+import gast
+
 from gradscribe.ast_transform.core.form import Const, Pack, Var
 from gradscribe.ast_transform.core.kinds import Array
 from gradscribe.ast_transform.reader import dispatch
@@ -28,7 +30,7 @@ from gradscribe.ast_transform.reader.values import (
 from gradscribe.runtime.derivatives import closure_convert
 
 
-def with_parameters(reader: Reader, value, env, memo=None):
+def with_parameters(reader: Reader, value: Any, env: dict, memo: dict | None = None) -> Any:
     """A value with a parameter for each array that it holds or reads; `env` says which operand each stands for."""
     memo = {} if memo is None else memo
     if isinstance(value, FunctionValue):
@@ -83,7 +85,7 @@ def call_closure_convert(reader: Reader, function, args, words, node):
     return Struct("tuple", [Converted(closed, list(hoisted)), Struct("list", list(hoisted.values()))])
 
 
-def call_converted(reader: Reader, value, args, words, node):
+def call_converted(reader: Reader, value: Any, args: list, words: dict[str, Any], node: gast.AST | None) -> Any:
     count = len(args) - len(value.params)
     given = [as_operand(reader, settle(reader, a)) for a in args[count:]]
     return dispatch.call_value(

@@ -2,10 +2,12 @@
 """Comparison and order of containers, and of values that are known now."""
 import collections
 import operator
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+import gast
 import numpy as np
 
 from gradscribe.ast_transform.core.form import Const, Var
@@ -99,7 +101,7 @@ def is_less(reader: Reader, a, b):
 
 
 @late
-def sorted_items(reader: Reader, items, key, reverse, node):
+def sorted_items(reader: Reader, items: list, key: Any, reverse: bool, node: gast.AST | None) -> list:
     """Items in the order of their keys."""
     values = [settle(reader, i if key is None else dispatch.call_value(reader, key, [i], {}, node)) for i in items]
     keys = [Ordered(reader, v) for v in values]
@@ -152,7 +154,8 @@ def is_real_number(reader: Reader, value):
 
 
 @late
-def place_of(reader: Reader, items, value, node, known="the place of this value"):
+def place_of(reader: Reader, items: list, value: Any, node: gast.AST | None,
+             known: str = "the place of this value") -> int | None:
     """The first place where a value stands, or None."""
     for k, item in enumerate(items):
         same = is_equal(reader, item, value)
@@ -164,7 +167,7 @@ def place_of(reader: Reader, items, value, node, known="the place of this value"
     return None
 
 
-def contains(reader: Reader, holder, value, node):
+def contains(reader: Reader, holder: Any, value: Any, node: gast.AST | None) -> Any:
     if dunder(reader, holder, "__contains__") is not None:
         return truth_value(
             reader, dispatch.call_known(reader, dunder(reader, holder, "__contains__"), [holder, value], {}, node), node
@@ -214,7 +217,7 @@ def in_progression(reader: Reader, values, value, node):
                        lambda: dispatch.operation(reader, operator.lt, [value, values.stop], node), node)
 
 
-def compared(reader: Reader, function, left, right, node):
+def compared(reader: Reader, function: Callable, left: Any, right: Any, node: gast.AST | None) -> Any:
     """== and < of containers and of values known now; with an array, a list of numbers is one."""
     known = isinstance(left, Const) and isinstance(right, Const)
     for v in (left, right):
@@ -238,7 +241,7 @@ def compared(reader: Reader, function, left, right, node):
 
 
 @late
-def hashed(reader: Reader, key, node):
+def hashed(reader: Reader, key: Any, node: gast.AST | None) -> Any:
     """The key of a dictionary."""
     value = known_value(reader, key, "the key of a dictionary", node)
     try:
@@ -248,7 +251,7 @@ def hashed(reader: Reader, key, node):
     return value
 
 
-def sorted_places(holder, keys, largest):
+def sorted_places(holder: Any, keys: list, largest: bool) -> Any:
     """The place of the first largest or smallest key; None if that is known only when running."""
     held = [Ordered(holder, k) for k in keys]
     try:

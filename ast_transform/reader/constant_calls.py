@@ -1,5 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Calls of Python functions whose arguments are all known: they are made now."""
+from collections.abc import Callable
+from typing import Any
+
+import gast
+
 from gradscribe.ast_transform.core.form import Const, Var
 from gradscribe.ast_transform.core.kinds import Array
 from gradscribe.ast_transform.reader.comparisons import hashed
@@ -16,7 +21,7 @@ from gradscribe.ast_transform.source.diagnose import LanguageError
 
 
 @late
-def call_now(reader: Reader, function, args, words, node):
+def call_now(reader: Reader, function: Callable, args: list, words: dict[str, Any], node: gast.AST | None) -> Any:
     """A function of texts and numbers that are known now."""
     given = [known_part(reader, a, function, node) for a in args]
     named = {k: known_part(reader, v, function, node) for k, v in words.items()}
@@ -27,7 +32,7 @@ def call_now(reader: Reader, function, args, words, node):
     return lift(reader, made, "item") if not isinstance(made, (list, tuple)) else unlifted(reader, made)
 
 
-def found_in(reader: Reader, held, key, default=None):
+def found_in(reader: Reader, held: Any, key: Any, default: Any = None) -> Any:
     """held.get(key, default) of a dict from outside whose keys are classes, dtypes and the like."""
     key = hashed(reader, key, None)
     return lift(reader, held[key], "item") if key in held else Const(None) if default is None else default

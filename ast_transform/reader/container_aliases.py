@@ -6,6 +6,9 @@ that may be either of two is not changed while another name shows one of them.
 """
 import copy
 from functools import partial
+from typing import Any
+
+import gast
 
 from gradscribe.ast_transform.core.form import Const, Var
 from gradscribe.ast_transform.reader import dispatch
@@ -15,13 +18,13 @@ from gradscribe.ast_transform.reader.values import SPENT, Conflict, Grown, Struc
 from gradscribe.ast_transform.source.diagnose import LanguageError, ShapeError
 
 
-def lend(reader: Reader, containers):
+def lend(reader: Reader, containers: tuple) -> None:
     containers = list(containers)
     reader.containers.lent.update(containers)
     reader.containers.outside.update(containers)
 
 
-def snapshot(reader: Reader):
+def snapshot(reader: Reader) -> list:
     """The variables that can be reached; containers are copied, shared ones stay shared."""
     memo = {}
     def again(value):
@@ -38,7 +41,7 @@ def snapshot(reader: Reader):
     return [(f, {k: again(v) for k, v in f.env.items()}) for f in places_of_variables(reader)]
 
 
-def places_of_variables(reader: Reader):
+def places_of_variables(reader: Reader) -> list:
     """What has variables: functions being read, those that inner functions see, and what expressions hold."""
     return [
         *reader.environment.stack,
@@ -47,13 +50,13 @@ def places_of_variables(reader: Reader):
     ]
 
 
-def restore(state):
+def restore(state: list) -> None:
     for frame, env in state:
         frame.env.clear()
         frame.env.update(env)
 
 
-def join_paths(reader: Reader, a, b, hint, branch, kind, memo=None):
+def join_paths(reader: Reader, a: Any, b: Any, hint: str, branch: Any, kind: Any, memo: dict | None = None) -> Any:
     """A method or a view of a list is one of what the list has become."""
     memo = {} if memo is None else memo
     if isinstance(a, Grown) and isinstance(b, Grown) and a.mark is b.mark:
@@ -75,7 +78,7 @@ def join_paths(reader: Reader, a, b, hint, branch, kind, memo=None):
     return dispatch.join_values(reader, a, b, hint, branch, kind, memo)
 
 
-def join_path_structs(reader: Reader, a, b, hint, branch, kind, memo):
+def join_path_structs(reader: Reader, a: Any, b: Any, hint: str, branch: Any, kind: Any, memo: dict) -> Any:
     made = dispatch.join_containers(reader, a, b, hint, branch, kind, memo)
     given = [v for v in (a, b) if isinstance(v, Struct)]
     if len(given) == 2 and a.mark is b.mark and len(a.items) != len(b.items):
@@ -93,7 +96,7 @@ def marks_of(reader: Reader, container):
     return reader.containers.origins.get(container.mark) or frozenset({container.mark})
 
 
-def same_object(reader: Reader, a, b):
+def same_object(reader: Reader, a: Any, b: Any) -> bool | None:
     """Whether two values are one container; None where it is not known."""
     if any(isinstance(v, Struct) and (v.whole is not None or v in reader.containers.outside or v.kind == "tuple")
            for v in (a, b)):
@@ -104,7 +107,7 @@ def same_object(reader: Reader, a, b):
     return False if isinstance(a, (Struct, Grown)) or isinstance(b, (Struct, Grown)) else None
 
 
-def related_containers(reader: Reader, made, olds, shared, path):
+def related_containers(reader: Reader, made: Any, olds: list, shared: dict, path: tuple) -> Any:
     """A container that a loop carries may be the one that it was made for, or another that a pass leaves there."""
     olds = [o for o in olds if isinstance(o, Struct)]
     if isinstance(made, Struct) and not any(made is o for o in olds):
@@ -117,7 +120,7 @@ def related_containers(reader: Reader, made, olds, shared, path):
     return made
 
 
-def shares_no_more(reader: Reader, own, shared):
+def shares_no_more(reader: Reader, own: set, shared: dict) -> bool:
     """Notes which containers the names of a loop share when a pass ends; whether that was known."""
     found, rest = {}, True
 
@@ -142,7 +145,7 @@ def shares_no_more(reader: Reader, own, shared):
     return rest
 
 
-def must_be_certain(reader: Reader, holder, node):
+def must_be_certain(reader: Reader, holder: Any, node: gast.AST | None) -> Any:
     """No other name shows a container that may be this one, or may not."""
     if not reader.containers.origins:
         return
@@ -164,7 +167,7 @@ def must_be_certain(reader: Reader, holder, node):
             raise
 
 
-def certain_value(reader: Reader, value, node):
+def certain_value(reader: Reader, value: Any, node: gast.AST | None) -> Any:
     """What a container holds, as far as that is known."""
     if isinstance(value, Conflict):
         dispatch.write_out(reader, value, node)

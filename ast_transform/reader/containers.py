@@ -10,6 +10,7 @@ f(x):
 """
 import collections
 import operator
+from collections.abc import Callable
 from typing import Any
 
 import gast
@@ -42,7 +43,7 @@ def is_place(index: Any) -> bool:
     return isinstance(index, Var) and isinstance(index.fact, Array) and not index.fact.dims and index.fact.kind in "iu"
 
 
-def binary_on_containers(reader: Reader, function, left, right, node):
+def binary_on_containers(reader: Reader, function: Callable, left: Any, right: Any, node: gast.AST | None) -> Any:
     if isinstance(left, Const) and isinstance(left.value, (str, bytes)):
         return Const(tried(reader, function, left.value, dispatch.known_part(reader, right, str, node), node=node))
     if not any(isinstance(v, Struct) and v.kind == "iterator" for v in (left, right)):
@@ -67,7 +68,7 @@ def binary_on_containers(reader: Reader, function, left, right, node):
          "Make arrays of lists of numbers: np.array(items).")
 
 
-def changed_in_place(reader: Reader, function, old, value, node):
+def changed_in_place(reader: Reader, function: Callable, old: Any, value: Any, node: gast.AST | None) -> bool:
     """old += value and the like, where old is a list or a dictionary; False where a new value is made."""
     value = settle(reader, value) if not isinstance(value, RangeValue) else value
     if old.kind == "list" and function is operator.add:
@@ -82,7 +83,7 @@ def changed_in_place(reader: Reader, function, old, value, node):
     return True
 
 
-def changing(reader: Reader, value, node):
+def changing(reader: Reader, value: Any, node: gast.AST | None) -> Any:
     """A container that is about to change: ours, and not in an expression that may be skipped."""
     must_be_own(reader, value, node)
     must_be_certain(reader, value, node)
@@ -97,7 +98,7 @@ def extend_list(reader: Reader, old, value, node):
     changing(reader, old, node).items += items
 
 
-def put_all(holder, pairs):
+def put_all(holder: Any, pairs: list) -> None:
     for key, value in pairs:
         if key in holder.keys:
             holder.items[holder.keys.index(key)] = value
@@ -106,7 +107,7 @@ def put_all(holder, pairs):
             holder.items.append(value)
 
 
-def put_element(reader: Reader, holder, key, value, node):
+def put_element(reader: Reader, holder: Any, key: Any, value: Any, node: gast.AST | None) -> Any:
     """holder[key] = value"""
     if holder.kind not in ("list", "dict"):
         refuse_write(reader, node)
@@ -172,7 +173,8 @@ def take_element(reader: Reader, holder, index, node):
     return found
 
 
-def container_method(reader: Reader, value, name, args, words, node):
+def container_method(reader: Reader, value: Any, name: str, args: list, words: dict[str, Any],
+                     node: gast.AST | None) -> Any:
     kind = SPECIAL_KINDS.get(value.cls, value.kind)
     handler, least, most, known = METHODS_OF.get((kind, name)) or METHODS_OF.get((value.kind, name)) or [None] * 4
     if handler is None or kind == "deque" and name in NOT_OF_A_DEQUE:
@@ -346,7 +348,7 @@ def dict_move_to_end(reader: Reader, value, node, key, last=TRUE):
     value.keys, value.items[k:k] = (*value.keys[:k], name, *value.keys[k:]), [item]
 
 
-def dict_fromkeys(reader: Reader, keys, node, value=NOTHING):
+def dict_fromkeys(reader: Reader, keys: Any, node: gast.AST | None, value: Any = NOTHING) -> Any:
     keys = tuple(dict.fromkeys(dispatch.hashed(reader, k, node) for k in dispatch.elements_of(reader, keys, node)))
     return Struct("dict", [value] * len(keys), keys)
 
@@ -361,7 +363,7 @@ def counter_total(reader: Reader, value, node):
     return dispatch.python_sum(reader, value.items, node)
 
 
-def count_into(reader: Reader, value, items, words, node):
+def count_into(reader: Reader, value: Any, items: Any, words: dict[str, Any], node: gast.AST | None) -> Any:
     """Counter.update: counts are added."""
     given = {}
     if items is not None:
@@ -377,7 +379,7 @@ def count_into(reader: Reader, value, items, words, node):
         put_all(changing(reader, value, node), [(key, new)])
 
 
-def default_for_missing(reader: Reader, holder, key, node):
+def default_for_missing(reader: Reader, holder: Any, key: str, node: gast.AST | None) -> Any:
     """What a dictionary with a default gives for a key that it lacks; None for a plain one."""
     if holder.cls is collections.Counter:
         return Const(0)
@@ -416,7 +418,7 @@ def must_be_own(reader: Reader, holder, node):
         )
 
 
-def kept_within(held, at_left=True):
+def kept_within(held: Any, at_left: bool = True) -> Any:
     """A deque with a maxlen drops elements from one end when it is longer."""
     most = getattr(held.cls, "most", None)
     if most is not None and len(held.items) > most:
@@ -424,7 +426,8 @@ def kept_within(held, at_left=True):
     return held
 
 
-def bounded_method(reader: Reader, value, name, args, words, node):
+def bounded_method(reader: Reader, value: Any, name: str, args: list, words: dict[str, Any],
+                   node: gast.AST | None) -> Any:
     """A method of a deque with a maxlen: what is put in at one end drops out at the other."""
     if name == "insert" and len(value.items) == value.cls.most:
         fail(reader, ShapeError, "deque already at its maximum size", node, "Pop an element before.")
@@ -433,7 +436,7 @@ def bounded_method(reader: Reader, value, name, args, words, node):
     return result
 
 
-def made_of(reader: Reader, args, words, node):
+def made_of(reader: Reader, args: list, words: dict[str, Any], node: gast.AST | None) -> tuple:
     """The items and keys of dict(*args, **words)."""
     new = Struct("dict", [])
     put_all(new, [*pairs_of(reader, args[0] if args else None, node), *words.items()])

@@ -5,11 +5,12 @@ import inspect
 import keyword
 import operator
 import types
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+import gast
 import numpy as np
 
 from gradscribe.ast_transform.core.form import (
@@ -67,7 +68,7 @@ from gradscribe.ast_transform.source.diagnose import Demand, KindError, Language
 from gradscribe.ast_transform.source.read import defined, read, unwrap
 
 
-def entry(reader: Reader, callee, names, facts, words, label):
+def entry(reader: Reader, callee: Any, names: list, facts: list, words: dict[str, Any], label: str) -> Function:
     """The normal form of a callable for arguments with these facts; `words` are facts by keyword."""
     params, values, given = [], [], {}
     for name, fact in zip(names, facts):
@@ -91,7 +92,7 @@ def entry(reader: Reader, callee, names, facts, words, label):
                     {"arguments": values, "words": given})
 
 
-def result_operand(reader: Reader, result):
+def result_operand(reader: Reader, result: Any) -> Any:
     before = reader.build.origin
     reader.build.origin = before or reader.environment.returned_at
     try:
@@ -114,7 +115,7 @@ def packed_whole(reader: Reader, value):
     return as_operand(reader, value)
 
 
-def enter(reader: Reader, callee, args, words):
+def enter(reader: Reader, callee: Any, args: list, words: dict[str, Any]) -> Any:
     """The value of a call made from outside any function."""
     while True:
         known = isinstance(callee, types.FunctionType) and rule_of(callee) is not None and \
@@ -193,7 +194,7 @@ def sectioned(reader: Reader, section, leaf):
     return value
 
 
-def root_arguments(reader: Reader, var):
+def root_arguments(reader: Reader, var: Any) -> list:
     """The arguments that a value is computed from."""
     found, queue, seen = [], [var], set()
     while queue:
@@ -209,7 +210,7 @@ def root_arguments(reader: Reader, var):
     return found
 
 
-def call_derived(reader: Reader, transform, base, args, words):
+def call_derived(reader: Reader, transform: Any, base: Any, args: list, words: dict[str, Any]) -> Any:
     """The value of transform(base)(*args, **words), its statements put in the current block."""
     outer, env = reader.build.block, {}
     if reader.outer.stateful and reader.unroll:
@@ -279,7 +280,8 @@ def of_kind(reader: Reader, operand, fact, mixed=False):
     return reader.build.cast(operand, np.dtype(fact.dtype), operand.hint)
 
 
-def apart_block(reader: Reader, base, args, words, env, numbers=frozenset()):
+def apart_block(reader: Reader, base: Any, args: list, words: dict[str, Any], env: dict,
+                numbers: set = frozenset()) -> tuple:
     """(statements, result) of a call read in a block of its own; `env`: what its parameters stand for.
 
     `numbers`: those that are certainly no arrays.
@@ -323,7 +325,7 @@ def apart_block(reader: Reader, base, args, words, env, numbers=frozenset()):
     return body, result
 
 
-def call_custom(reader: Reader, rule, function, args, words):
+def call_custom(reader: Reader, rule: Any, function: Callable, args: list, words: dict[str, Any]) -> Any:
     """A call of a function that brings its own derivative: a callee of its own, with the rule beside it."""
     outer, env = reader.build.block, {}
     args = [leafwise(reader, as_children(reader, a)) for a in in_places(reader, function, args, words)]
@@ -393,7 +395,7 @@ def leafwise(reader: Reader, value):
     return Struct(value.kind, [leafwise(reader, i) for i in value.items], value.keys, value.cls)
 
 
-def to_value(reader: Reader, node):
+def to_value(reader: Reader, node: gast.AST | None) -> Any:
     """An operand as a value of the reader."""
     if isinstance(node, Pack) and node.kind == "grown":
         return Grown(node.items[0], node.cls)

@@ -19,6 +19,7 @@ import functools
 import inspect
 import math
 import types
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from typing import Any
@@ -65,7 +66,7 @@ _SAFE = {"binomial": (5, 0.5), "negative_binomial": (5, 0.5), "hypergeometric": 
 
 
 @late
-def read_attribute(reader: Reader, value, name, node):
+def read_attribute(reader: Reader, value: Any, name: str, node: gast.AST | None) -> Any:
     if not isinstance(value, Var) or not isinstance(value.fact, Stream):
         return attribute_of_value(reader, value, name, node)
     cls = value.fact.cls
@@ -87,7 +88,7 @@ def call_method(reader: Reader, value, name, args, words, node):
 
 
 @late
-def call_known(reader: Reader, function, args, words, node):
+def call_known(reader: Reader, function: Callable, args: list, words: dict[str, Any], node: gast.AST | None) -> Any:
     try:
         name, cls = _GLOBAL.get(function), _MAKERS.get(function)
     except TypeError:
@@ -190,7 +191,7 @@ def shuffled(reader: Reader, holder, bound, node):
 
 
 @contextmanager
-def undrawn(reader: Reader, what, node):
+def undrawn(reader: Reader, what: str, node: gast.AST | None) -> Iterator[Any]:
     before = reader.draws.drawn
     yield
     if reader.draws.drawn != before:
@@ -203,7 +204,7 @@ def call_print(reader: Reader, function, args, words, node):
     return print_effect(reader, function, args, words, node)
 
 
-def refuse_drawing_text(reader: Reader, node):
+def refuse_drawing_text(reader: Reader, node: gast.AST | None) -> None:
     names = {n.id for n in gast.walk(node) if isinstance(n, gast.Name)}
     held = [v for n in names for v in [reader.environment.frame.env.get(n)] if isinstance(v, Var)]
     if any(isinstance(n, gast.Call) for n in gast.walk(node)) and (
@@ -212,7 +213,8 @@ def refuse_drawing_text(reader: Reader, node):
         fail(reader, LanguageError, "a text draws random numbers", node, "Draw them in a line of their own.")
 
 
-def call_isinstance(reader: Reader, function, args, words, node):
+def call_isinstance(reader: Reader, function: Callable, args: list, words: dict[str, Any],
+                    node: gast.AST | None) -> Any:
     value = settle(reader, args[0])
     if isinstance(value, Var) and isinstance(value.fact, Stream):
         return Const(issubclass(value.fact.cls, python_value(reader, args[1], node)))
@@ -220,7 +222,7 @@ def call_isinstance(reader: Reader, function, args, words, node):
 
 
 @late
-def as_parameter(reader: Reader, value, wanted, env):
+def as_parameter(reader: Reader, value: Any, wanted: bool, env: dict) -> Any:
     """A generator is a parameter of the callee that it is given to."""
     if isinstance(value, Var) and isinstance(value.fact, Stream):
         var = value.like()
@@ -229,7 +231,7 @@ def as_parameter(reader: Reader, value, wanted, env):
     return dispatch.operands_as_parameters(reader, value, wanted, env)
 
 
-def drawn_once(reader: Reader, before, what):
+def drawn_once(reader: Reader, before: Any, what: str) -> None:
     """A transformation that evaluates its function more than once takes one that draws nothing, but from
     generators that it makes itself and gives a seed: these draw the same numbers each time.
     """

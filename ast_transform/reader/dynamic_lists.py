@@ -23,8 +23,10 @@ import builtins
 import copy
 import functools
 import operator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
+from typing import Any
 
 import gast
 import numpy as np
@@ -99,7 +101,7 @@ def evaluate_given(reader: Reader, node):
 
 
 @late
-def element_of(reader: Reader, items, node):
+def element_of(reader: Reader, items: list, node: gast.AST | None) -> Any:
     """The fact that covers all elements; None for none."""
     fact, items = None, [settle(reader, item) for item in items]
     if items and is_row(items[0]):
@@ -133,7 +135,7 @@ def joined_fact(reader: Reader, a, b, node):
     return Array(a.dtype if same_dtype(a.dtype, b.dtype) else np.result_type(*dtypes), fact.dims)
 
 
-def grow(reader: Reader, struct, element, name):
+def grow(reader: Reader, struct: Any, element: Any, name: str) -> Any:
     """A list of known structure becomes one of unknown length, wherever it is held."""
     name = name.strip()
     if is_row(element):
@@ -193,7 +195,7 @@ def length_known(reader: Reader, length):
     return None
 
 
-def or_grown(reader: Reader, node, finish):
+def or_grown(reader: Reader, node: gast.AST | None, finish: Callable) -> Any:
     """A comprehension: over values known now, or else a loop that fills a list."""
     before, block = snapshot(reader), list(reader.build.block)
     try:
@@ -232,7 +234,7 @@ def or_grown(reader: Reader, node, finish):
 
 
 @contextmanager
-def own_scope(reader: Reader, generators, node):
+def own_scope(reader: Reader, generators: list, node: gast.AST | None) -> Iterator[Any]:
     """The names of a comprehension are its own: no function that it may call reads others of these names."""
     env, kept = reader.environment.frame.env, {}
     names = {n.id for g in generators for n in gast.walk(g.target) if isinstance(n, gast.Name)}
@@ -256,7 +258,7 @@ def own_scope(reader: Reader, generators, node):
         env.update({n: env.pop(hidden) for n, hidden in kept.items() if hidden in env})
 
 
-def comprehended(reader: Reader, node, function):
+def comprehended(reader: Reader, node: gast.AST | None, function: Any) -> Any:
     """sum(f(v) for v in x if ...) over a length that is not known is a loop."""
     if not (isinstance(function, Const) and function.value in (builtins.sum, np.sum) and len(node.args) == 1 and
             not node.keywords and isinstance(node.args[0], (gast.ListComp, gast.GeneratorExp))):
@@ -327,7 +329,8 @@ def shows_as_well(reader: Reader, holder, before, value):
 
 
 @late
-def grown_method(reader: Reader, holder, name, args, words, node):
+def grown_method(reader: Reader, holder: Any, name: str, args: list, words: dict[str, Any],
+                 node: gast.AST | None) -> Any:
     live_list(reader, holder, node)
     if name != "copy":
         about_to_change(reader, holder, node)
@@ -400,13 +403,13 @@ def left_with(reader: Reader, holder, index, node):
 
 
 @late
-def copied_list(reader: Reader, holder):
+def copied_list(reader: Reader, holder: Any) -> Any:
     value = holder.value if reader.unroll else reader.build.let(holder.value.hint, Apply(as_list, (holder.value,)),
                                                                 holder.value.fact, USER)
     return Grown(value, holder.element)
 
 
-def list_of(reader: Reader, array, name=None):
+def list_of(reader: Reader, array: Any, name: str | None = None) -> Any:
     """list(array): its rows."""
     fact = array.fact
     element = Array(np.dtype(fact.dtype), fact.dims[1:])
@@ -420,7 +423,7 @@ def list_of(reader: Reader, array, name=None):
 
 
 @contextmanager
-def going_over(reader: Reader, value, walk):
+def going_over(reader: Reader, value: Any, walk: Any) -> Iterator[Any]:
     """The lists that a loop goes through; those whose elements come in their order say where the loop is."""
     walk.lists = [[mark, None, in_order] for mark, in_order in lists_in(reader, value).items()]
     reader.lists.gone_over += walk.lists
@@ -443,14 +446,14 @@ def about_to_change(reader: Reader, holder, node, place=None):
                      node, "Make a list of the iterator where it stands: list(...).")
 
 
-def a_generator(reader: Reader, made):
+def a_generator(reader: Reader, made: Any) -> Any:
     """What Python makes only once: of an array of unknown length it is the list of its elements."""
     if isinstance(made, Grown):
         made.once = len(reader.loops.reading)
     return made
 
 
-def gone_through_once(reader: Reader, holder, node):
+def gone_through_once(reader: Reader, holder: Any, node: gast.AST | None) -> None:
     """A generator has nothing left when it has been gone through, by a loop that may have left it early as well."""
     if holder.once is None:
         return
@@ -460,7 +463,7 @@ def gone_through_once(reader: Reader, holder, node):
     holder.once = SPENT
 
 
-def live_list(reader: Reader, holder, node):
+def live_list(reader: Reader, holder: Any, node: gast.AST | None) -> None:
     """The list holds what it held when its elements were put in."""
     if isinstance(holder.value, Conflict):
         dispatch.write_out(reader, holder.value, node)
@@ -469,7 +472,7 @@ def live_list(reader: Reader, holder, node):
 
 
 @late
-def grown_item(reader: Reader, holder, index, node):
+def grown_item(reader: Reader, holder: Any, index: Any, node: gast.AST | None) -> Any:
     live_list(reader, holder, node)
     if isinstance(index, Slice) or isinstance(index, Const) and isinstance(index.value, slice):
         whole = holder.value.fact
@@ -485,7 +488,7 @@ def grown_item(reader: Reader, holder, index, node):
 
 
 @late
-def array_of_grown(reader: Reader, holder):
+def array_of_grown(reader: Reader, holder: Any) -> Any:
     """np.array(list)"""
     live_list(reader, holder, None)
     fact = holder.value.fact
@@ -496,20 +499,20 @@ def array_of_grown(reader: Reader, holder):
     return reader.build.let("t", Apply(as_array, (items,)), Array(fact.dtype, fact.dims))
 
 
-def elements_of_grown(reader: Reader, holder):
+def elements_of_grown(reader: Reader, holder: Any) -> Any:
     """The elements, as an array, for a function of Python's that hands them on: writes are seen in them."""
     array = array_of_grown(reader, holder)
     reader.memory.tokens[array] = storages(reader, holder.value) | {array}
     return array
 
 
-def grown_result(reader: Reader, holder):
+def grown_result(reader: Reader, holder: Any) -> Any:
     """The list as a result: emitted code returns it; compiled code an array, of which a list is made."""
     live_list(reader, holder, None)
     return Pack("grown", (holder.value,), (), holder.element) if reader.unroll else holder.value
 
 
-def no_open_list(reader: Reader, result, label):
+def no_open_list(reader: Reader, result: Any, label: str) -> None:
     """Transformations that go into a result want to know how many values it has."""
     if isinstance(result, Pack) and result.kind != "grown":
         for item in result.items:
@@ -519,7 +522,8 @@ def no_open_list(reader: Reader, result, label):
                             reader.build.origin or reader.environment.returned_at, "Return an array: np.array(items).")
 
 
-def stacked(reader: Reader, function, holder, args, words, node):
+def stacked(reader: Reader, function: Callable, holder: Any, args: list, words: dict[str, Any],
+            node: gast.AST | None) -> Any:
     """np.stack(list) and np.concatenate(list), along the first axis."""
     if args or set(words) - {"axis"} or "axis" in words and known_value(reader, words["axis"], "the axis", node) != 0:
         fail(reader, LanguageError, f"np.{function.__name__} of a list whose length is known only when running takes "
@@ -534,7 +538,7 @@ def stacked(reader: Reader, function, holder, args, words, node):
          "Make an array of it first: np.array(items).")
 
 
-def uneven(reader: Reader, before, error, reading, own):
+def uneven(reader: Reader, before: dict, error: Any, reading: Any, own: set) -> bool:
     """Lists that a branch has made longer, or not, are of unknown length from before the loop."""
     found = False
     for mark, (holder, _, items, _, places) in before.items():
@@ -546,7 +550,7 @@ def uneven(reader: Reader, before, error, reading, own):
     return found
 
 
-def grow_uneven(reader: Reader, uneven):
+def grow_uneven(reader: Reader, uneven: dict) -> bool:
     """Whether lists that a branch leaves in two lengths are there: they are of unknown length from before it."""
     found = False
     for mark, (holder, _, items, _, places) in dispatch.containers_held(reader).items():
@@ -556,7 +560,7 @@ def grow_uneven(reader: Reader, uneven):
     return found
 
 
-def is_own_list(reader: Reader, holder):
+def is_own_list(reader: Reader, holder: Any) -> bool:
     return (
         holder.kind == "list"
         and holder.cls is None
@@ -565,29 +569,29 @@ def is_own_list(reader: Reader, holder):
     )
 
 
-def may_grow(value):
+def may_grow(value: Any) -> bool:
     """A list, which += changes in place."""
     return isinstance(value, (Grown, Rows)) or isinstance(value, Struct) and value.kind == "list"
 
 
-def can_grow(reader: Reader, holder, places, own):
+def can_grow(reader: Reader, holder: Any, places: list, own: set) -> bool:
     return reader.loops.must_stay and is_own_list(reader, holder) and not any(p[:2] in own for p in places) and \
         isinstance(places[0][0], Frame)
 
 
-def length_of_grown(reader: Reader, holder):
+def length_of_grown(reader: Reader, holder: Any) -> Any:
     live_list(reader, holder, None)
     return reader.build.length(holder.value, 0)
 
 
-def has_elements(reader: Reader, holder):
+def has_elements(reader: Reader, holder: Any) -> Any:
     live_list(reader, holder, None)
     if reader.unroll:
         return reader.build.apply(operator.gt, length_of_grown(reader, holder), Const(0))
     return reader.build.let("t", Apply(nonempty, (holder.value,)), Array(bool))
 
 
-def set_grown(reader: Reader, holder, index, value, node):
+def set_grown(reader: Reader, holder: Any, index: Any, value: Any, node: gast.AST | None) -> None:
     """items[index] = value"""
     live_list(reader, holder, node)
     about_to_change(reader, holder, node, index)
@@ -604,7 +608,7 @@ def set_grown(reader: Reader, holder, index, value, node):
     shows_as_well(reader, holder, before, value)
 
 
-def entered_list(reader: Reader, holder, fact, name):
+def entered_list(reader: Reader, holder: Any, fact: Any, name: str) -> Any:
     """The list as it is when a pass begins."""
     kind = Listed if isinstance(fact, Listed) else Array
     var = Var(name, kind(fact.dtype, (unknown(f"?{name}"), *fact.dims[1:])), USER)

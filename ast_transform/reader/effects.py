@@ -4,7 +4,9 @@ import copy
 import logging
 import types
 import warnings
+from collections.abc import Callable
 from functools import partial
+from typing import Any
 
 import gast
 import numpy as np
@@ -24,7 +26,7 @@ from gradscribe.ast_transform.reader.values import Grown, Struct
 from gradscribe.ast_transform.source.diagnose import LanguageError, TransformError
 
 
-def is_report(reader: Reader, function):
+def is_report(reader: Reader, function: Any) -> bool:
     """A function whose call, as a statement, only tells somebody something."""
     f = function.value if isinstance(function, Const) else None
     if isinstance(f, types.MethodType) and isinstance(f.__self__, logging.Logger):
@@ -35,7 +37,7 @@ def is_report(reader: Reader, function):
 
 
 @late
-def told(reader: Reader, node, keep=None, what="a report"):
+def told(reader: Reader, node: gast.AST | None, keep: Callable | None = None, what: str = "a report") -> Any:
     """A report, an assertion or a raise, with the attributes of objects as values; it changes nothing."""
     if any(isinstance(n, gast.NamedExpr) for n in gast.walk(node)):
         fail(reader, LanguageError, f"a name is set in {what}", node, REPORT)

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Reading begins here: a frame and its body, in Python's order."""
+from typing import Any
+
 import gast
 
 from gradscribe.ast_transform.core.form import Const
@@ -21,7 +23,7 @@ from gradscribe.ast_transform.source.read import parts_of
 
 
 @late
-def run(reader: Reader, frame, entered=False):
+def run(reader: Reader, frame: Any, entered: bool = False) -> Any:
     """Execute a frame's body and give its result; `entered`: the call is no expression of a function that is read.
     """
     tree, first = frame.source.tree, not reader.environment.stack and not reader.context.rule_depth

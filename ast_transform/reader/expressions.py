@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Expressions: operators, comparisons, choices and displays."""
 import operator
+from collections.abc import Callable
 from functools import partial
+from typing import Any
 
 import gast
 import numpy as np
@@ -67,7 +69,7 @@ def frame(reader: Reader):
 
 
 @late
-def evaluate(reader: Reader, node):
+def evaluate(reader: Reader, node: gast.AST | None) -> Any:
     return EVALUATE[type(node).__name__](reader, node)
 
 
@@ -90,7 +92,7 @@ def evaluate_bin_op(reader: Reader, node):
 
 
 @late
-def binary(reader: Reader, function, left, right, node):
+def binary(reader: Reader, function: Callable, left: Any, right: Any, node: gast.AST | None) -> Any:
     left, right = settle(reader, left), settle(reader, right)
     if isinstance(left, Grown) and function is operator.add and getattr(right, "kind", None) == "list":
         made = copied_list(reader, left)
@@ -138,7 +140,7 @@ def one_kind_of_truth(reader: Reader, function, operands, node):
              "True)", node, "Count with int(...): int(a) + int(b).")
 
 
-def may_be_of_either_kind(reader: Reader, value):
+def may_be_of_either_kind(reader: Reader, value: Any) -> bool:
     if not isinstance(value, Var) or value in reader.memory.entry_tokens | reader.kinds.of_one_kind or isinstance(
             value.fact, Array) and value.fact.dims:
         return False
@@ -186,7 +188,7 @@ def evaluate_compare(reader: Reader, node):
 
 
 @late
-def compare(reader: Reader, op, left, right, node):
+def compare(reader: Reader, op: gast.AST | None, left: Any, right: Any, node: gast.AST | None) -> Any:
     if isinstance(op, (gast.Is, gast.IsNot)):
         return identity(reader, left, right, isinstance(op, gast.Is), node)
     if not isinstance(op, (gast.In, gast.NotIn)) and (isinstance(left, View) or isinstance(right, View)):
@@ -216,7 +218,7 @@ def compare(reader: Reader, op, left, right, node):
     return operation(reader, function, [left, right], node)
 
 
-def identity(reader: Reader, left, right, positive, node):
+def identity(reader: Reader, left: Any, right: Any, positive: bool, node: gast.AST | None) -> Any:
     if isinstance(left, Const) and isinstance(right, Const):
         return Const((left.value is right.value) == positive)
     if any(isinstance(v, Const) and (v.value is None or v.value is Ellipsis) for v in (left, right)):

@@ -6,8 +6,11 @@ Each computes what is in the array afterwards; the names that show it are `stora
 import functools
 import inspect
 import operator
+from collections.abc import Callable
 from functools import partial
+from typing import Any
 
+import gast
 import numpy as np
 
 from gradscribe.ast_transform.core.form import Const, Pack, Var
@@ -29,7 +32,7 @@ IN_PLACE = ("sort", "partition", "fill", "put")
 UNKNOWN_METHODS = ("resize", "itemset", "setflags", "setfield", "byteswap")
 
 
-def call_into(reader: Reader, function, args, words, node):
+def call_into(reader: Reader, function: Callable, args: list, words: dict[str, Any], node: gast.AST | None) -> Any:
     """The value that a function writes into out=; None where it has no such argument.
 
     The target may be an operand too: operands are values, as they were before the call.
@@ -108,7 +111,7 @@ def call_where(reader: Reader, function, args, words, target, mask, node):
     return written_into(reader, target, mask, value, node)
 
 
-def written_into(reader: Reader, target, index, value, node):
+def written_into(reader: Reader, target: Any, index: Any, value: Any, node: gast.AST | None) -> Any:
     """target[index] = value; the array as it is then."""
     with pending_values(reader, [target]) as held:
         write_entry(reader, target, index, value, node)
@@ -174,7 +177,8 @@ def call_at(reader: Reader, function, args, words, node):
     return Const(None)
 
 
-def method_in_place(reader: Reader, value, name, args, words, node):
+def method_in_place(reader: Reader, value: Any, name: str, args: list, words: dict[str, Any],
+                    node: gast.AST | None) -> Any:
     """x.sort(axis), x.partition(kth), x.fill(v), x.put(i, v)"""
     if name in ("sort", "partition"):
         function = np.sort if name == "sort" else np.partition
@@ -437,7 +441,7 @@ def index_of_write(reader: Reader, index, node):
     return dispatch.list_as_index(reader, index, node) if isinstance(index, Struct) else index
 
 
-def set_entries(reader: Reader, holder, name, value, node):
+def set_entries(reader: Reader, holder: Any, name: str, value: Any, node: gast.AST | None) -> Any:
     """x.real = value, x.imag = value, x.flat = value: what the attribute shows is written, from end to end."""
     if name not in ("real", "imag", "flat") or name == "imag" and holder.fact.kind != "c":
         refuse_write(reader, node)
@@ -455,7 +459,7 @@ def set_entries(reader: Reader, holder, name, value, node):
     )
 
 
-def flat_entries(reader: Reader, value):
+def flat_entries(reader: Reader, value: Any) -> Any:
     """x.flat: the entries row by row, whatever the layout is; a slice of it is a copy."""
     view = reader.build.apply(np.ravel, value)
     reader.views.flats[view] = True

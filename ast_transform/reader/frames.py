@@ -1,8 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Frames of calls, the origin of what they read, and refusals with that origin."""
 import weakref
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from typing import Any
+
+import gast
 
 from gradscribe.ast_transform.reader.states import Reader
 from gradscribe.ast_transform.reader.targets import assigned
@@ -11,7 +15,7 @@ from gradscribe.ast_transform.source.diagnose import LanguageError
 _SET_BY: weakref.WeakKeyDictionary = weakref.WeakKeyDictionary()    # by the tree of a function: the names that it sets
 
 
-def depth(reader: Reader, source):
+def depth(reader: Reader, source: Any) -> int:
     """How often a function is being read already."""
     return sum(
         f.source.tree is source.tree or f.source.function is not None and f.source.function is source.function
@@ -19,7 +23,7 @@ def depth(reader: Reader, source):
     )
 
 
-def here(reader: Reader, node):
+def here(reader: Reader, node: gast.AST | None) -> Any:
     frame = reader.environment.frame
     origin = frame.source.origin(node, frame.statement, frame.caller)
     found = dict.fromkeys(frame.caller.errors, "raise") if frame.caller is not None else {}
@@ -34,7 +38,7 @@ def here(reader: Reader, node):
 
 
 @contextmanager
-def inside(reader: Reader, name):
+def inside(reader: Reader, name: str) -> Iterator[Any]:
     """What is read belongs to a function that jit or pmap has made."""
     outer, reader.environment.within = reader.environment.within, (*reader.environment.within, name)
     try:
@@ -43,12 +47,13 @@ def inside(reader: Reader, name):
         reader.environment.within = outer
 
 
-def locate(reader: Reader, node):
+def locate(reader: Reader, node: gast.AST | None) -> None:
     if reader.environment.frame.plain:
         reader.build.origin = here(reader, node)
 
 
-def fail(reader: Reader, kind, reason, node=None, advice="", python=None):
+def fail(reader: Reader, kind: Callable, reason: str, node: gast.AST | None = None, advice: str = "",
+         python: Callable | None = None) -> None:
     """Refuse; `python` is the exception that Python itself would raise here for certain."""
     origin = here(reader, node) if node is not None and reader.environment.frame.plain else reader.build.origin
     error = kind(reason, origin, advice)
@@ -56,7 +61,7 @@ def fail(reader: Reader, kind, reason, node=None, advice="", python=None):
     raise error
 
 
-def in_scope(reader: Reader, name):
+def in_scope(reader: Reader, name: str) -> Any:
     """What a name stands for in the function that is read, or in one around it; None of what is outside of both."""
     frame = reader.environment.frame
     while frame is not None and name not in frame.env:
@@ -64,7 +69,7 @@ def in_scope(reader: Reader, name):
     return None if frame is None else frame.env[name]
 
 
-def set_by(reader: Reader, source):
+def set_by(reader: Reader, source: Any) -> dict:
     """The names that a function sets, parameters apart."""
     tree = source.tree
     if tree not in _SET_BY:
@@ -72,7 +77,7 @@ def set_by(reader: Reader, source):
     return _SET_BY[tree]
 
 
-def tried(reader: Reader, function, *values, node):
+def tried(reader: Reader, function: Any, *values: Any, node: gast.AST | None) -> Any:
     """What Python makes of values that are known now."""
     try:
         return function(*values)

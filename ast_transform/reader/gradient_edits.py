@@ -4,6 +4,8 @@
 In the normal form the edited value is another name for x, made by an Edit; its operands are x and what the body may
 read of the function.
 """
+from typing import Any
+
 import gast
 
 from gradscribe.ast_transform.core.form import Apply, Const, Var
@@ -84,7 +86,7 @@ def every_value(reader: Reader):
             yield from visit(frame.env, name, value)
 
 
-def edited(reader: Reader, edit, operands, adjoint):
+def edited(reader: Reader, edit: Any, operands: tuple, adjoint: Any) -> Any:
     """The adjoint that the body of an edit leaves."""
     def value_of(place):
         if isinstance(place, Struct):

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Calls of functions written in Python: read in place of the call, or kept as functions of their own."""
 import ast
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -46,7 +47,7 @@ def _may_be_passed(value):
                                          not is_of_a_library(type(value.value)))
 
 
-def user_call(reader: Reader, function, args, words, node):
+def user_call(reader: Reader, function: Callable, args: list, words: dict[str, Any], node: gast.AST | None) -> Any:
     args = [passed_value(reader, a) for a in args]
     words = {k: passed_value(reader, v) for k, v in words.items()}
     source = read(function, here(reader, node) if reader.environment.frame.plain else reader.build.origin)
@@ -88,7 +89,8 @@ def with_defaults(source, args):
     return [*args, *rest] if len(rest) == missing and all(map(_may_be_passed, rest)) else None
 
 
-def inline(reader: Reader, source, args, words, node, inner=None):
+def inline(reader: Reader, source: Any, args: list, words: dict[str, Any], node: gast.AST | None,
+           inner: Any = None) -> Any:
     """Read a callee in place of its call."""
     if depth(reader, source) > DEEP:
         if reader.engine is not None and source.tree not in reader.engine.looped and calls_itself(
@@ -105,13 +107,13 @@ def inline(reader: Reader, source, args, words, node, inner=None):
     )
 
 
-def looped(reader: Reader, source):
+def looped(reader: Reader, source: Any) -> Any:
     """A source of its own, which is without recursion where that has no end that is known beforehand."""
     loops = reader.engine.looped if reader.engine is not None else {}
     return replace(source, tree=loops.get(source.tree, source.tree))
 
 
-def inline_part(reader: Reader, part, args, words=None):
+def inline_part(reader: Reader, part: Callable, args: list, words: dict[str, Any] = None) -> Any:
     """Read a rule's part with operands for its parameters."""
     source = read(part)
     env = bound(reader, source, args, words or {}, None)
@@ -122,7 +124,8 @@ def inline_part(reader: Reader, part, args, words=None):
         reader.context.rule_depth -= 1
 
 
-def bound(reader: Reader, source, args, words, node, inner=None):
+def bound(reader: Reader, source: Any, args: list, words: dict[str, Any], node: gast.AST | None,
+          inner: Any = None) -> dict:
     """Python's binding of arguments to parameters."""
     spec = source.tree.args
     names, keyword_only = ([a.id for a in of] for of in ([*spec.posonlyargs, *spec.args], spec.kwonlyargs))

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Subscripts: the index, and the item of an array or a container that it names."""
+from typing import Any
+
 import gast
 import numpy as np
 
@@ -48,7 +50,7 @@ def evaluate_subscript(reader: Reader, node):
 
 
 @late
-def read_index(reader: Reader, node):
+def read_index(reader: Reader, node: gast.AST | None) -> Any:
     """An index as an operand; slices of known ends are constants."""
     if isinstance(node, gast.Slice):
         parts = [
@@ -101,7 +103,7 @@ def evaluate_slice(reader: Reader, node):
 
 
 @late
-def item_of(reader: Reader, value, index, node):
+def item_of(reader: Reader, value: Any, index: Any, node: gast.AST | None) -> Any:
     if isinstance(value, Part) and isinstance(value.fact, Sequence):
         value = as_struct(reader, value)
     value = settle(reader, value) if isinstance(value, View) else value
@@ -161,13 +163,13 @@ def chosen_item(reader: Reader, value, index, node):
     )
 
 
-def stands_for(reader: Reader, rows, items):
+def stands_for(reader: Reader, rows: Any, items: list) -> None:
     """The rows of a new array stand for elements of a list: they are not written to, and change as those do."""
     reader.lists.chosen_rows.add(rows)
     reader.memory.tokens[rows] = storages(reader, rows).union(*(storages(reader, i) for i in items if holds_memory(i)))
 
 
-def facts_alike(items):
+def facts_alike(items: list) -> list:
     """The facts of elements that one array can hold as they are, those of NumPy's first; None if none can."""
     facts = [fact_of(i) if isinstance(i, Const) else getattr(i, "fact", None) for i in items]
     alike = facts and all(isinstance(f, Array) for f in facts) and (
@@ -175,7 +177,7 @@ def facts_alike(items):
     return sorted(facts, key=lambda f: f.weak) if alike else None
 
 
-def entry_as_it_was(reader: Reader, entry, fact, node):
+def entry_as_it_was(reader: Reader, entry: Any, fact: Any, node: gast.AST | None) -> Any:
     """An entry of the array of a list; a number of Python's is one again, which meets float32 without widening."""
     return dispatch.call_known(reader, fact.dtype, [entry], {}, node) if fact.weak else entry
 

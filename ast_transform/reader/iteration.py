@@ -14,8 +14,10 @@ import collections
 import functools
 import itertools
 import operator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
+from typing import Any
 
 import gast
 import numpy as np
@@ -59,7 +61,7 @@ from gradscribe.ast_transform.source.diagnose import LanguageError, RuleError, S
 
 
 @late
-def walk_over(reader: Reader, value, node):
+def walk_over(reader: Reader, value: Any, node: gast.AST | None) -> Walk:
     """How a loop goes through a value; of a container it is known which."""
     value = gone_through(reader, value, node)
     if isinstance(value, Struct) and value.kind == "iterator":
@@ -77,7 +79,7 @@ def walk_over(reader: Reader, value, node):
 
 
 @late
-def elements_of(reader: Reader, value, node, fixed=True):
+def elements_of(reader: Reader, value: Any, node: gast.AST | None, fixed: bool = True) -> list:
     value = gone_through(reader, value, node)
     if isinstance(value, (Endless, View)) or isinstance(value, Struct) and value.kind == "iterator":
         return list(walk_over(reader, value, node).static)
@@ -85,7 +87,7 @@ def elements_of(reader: Reader, value, node, fixed=True):
 
 
 @contextmanager
-def walking(reader: Reader, walk, node):
+def walking(reader: Reader, walk: Any, node: gast.AST | None) -> Iterator[Any]:
     """A container that a loop goes through must show at each pass what it held when the loop began."""
     keys, sizes = [s.keys for s, _ in walk.sources], [len(s.items) for s, _ in walk.sources]
     with pending_values(reader, [s for s, _ in walk.sources]) as now, \
@@ -105,7 +107,7 @@ def walking(reader: Reader, walk, node):
         yield stays
 
 
-def pass_by_pass(reader: Reader, node, walk):
+def pass_by_pass(reader: Reader, node: gast.AST | None, walk: Any) -> Any:
     """Over values of different kinds: each pass stands in the branch where the one before has not left."""
     with dispatch.written_out_passes(reader, walk, node) as (number, enter):
         return later_passes(reader, node, number, enter, 0)
@@ -430,7 +432,7 @@ def call_getter(reader: Reader, function, args, words, node):
     return Const(function(*(known_value(reader, a, f"what {function.__name__} gets", node) for a in args)))
 
 
-def get_by_getter(reader: Reader, getter, args, node):
+def get_by_getter(reader: Reader, getter: Any, args: list, node: gast.AST | None) -> Any:
     """getter(value), for itemgetter, attrgetter and methodcaller."""
     value, = args
     made, given = getter.__reduce__()

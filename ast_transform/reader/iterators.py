@@ -15,7 +15,7 @@ asked for, or would change something between two of a loop's passes, is refused.
 an iterator that changes something when it is gone through
 """
 import functools
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import Any
 
@@ -42,7 +42,7 @@ def made_late(function: Any) -> bool:
     return function is iter or isinstance(function, type) and issubclass(function, Iterator)
 
 
-def made_in_passes(reader: Reader, node):
+def made_in_passes(reader: Reader, node: gast.AST | None) -> gast.AST | None:
     """for h in map(f, xs)  ->  for x in xs: h = f(x): each pass makes its own element, as in Python.
 
     Also with enumerate around it, and where a generator makes the elements.
@@ -93,7 +93,7 @@ def calls_function(reader: Reader, node, function):
     return isinstance(found, Const) and found.value is function
 
 
-def must_be_unwritten(reader: Reader, reads, node):
+def must_be_unwritten(reader: Reader, reads: tuple, node: gast.AST | None) -> None:
     """The arrays and the containers that Python reads later than we do have not been written since."""
     for frame, since, held in reads:
         if frame is None and any(not held.isdisjoint(changed) for changed in reader.memory.written[since:]):
@@ -101,7 +101,7 @@ def must_be_unwritten(reader: Reader, reads, node):
                  node, "Make a list of it where it stands: list(...).")
 
 
-def iterator(reader: Reader, items, *sources, late=None):
+def iterator(reader: Reader, items: list, *sources: Any, late: Any = None) -> Any:
     """What is gone through once.
 
     Its elements are made now, and by Python later: `sources` may not change while a name holds it, and what
@@ -119,14 +119,14 @@ def iterator(reader: Reader, items, *sources, late=None):
     return shows_lists(reader, Struct("iterator", items, (), (tuple(sources_of(sources)), reads, False)), lists)
 
 
-def read_by(reader: Reader, value):
+def read_by(reader: Reader, value: Any) -> tuple:
     """What an iterator, which another one goes through, reads later."""
     if isinstance(value, Struct):
         return value.cls[1] if value.kind == "iterator" else ()
     return reader.containers.late.get(getattr(value, "mark", value), ()) if isinstance(value, MAY_SHOW) else ()
 
 
-def names_read(reader: Reader, late):
+def names_read(reader: Reader, late: Any) -> tuple:
     """-> what a function or an expression reads by name: [(frame, name, value)]; and what other values hold."""
     reads, held, later = [], [], [late]
     for late in later:
@@ -140,7 +140,7 @@ def names_read(reader: Reader, late):
     return reads, held
 
 
-def lists_in(reader: Reader, value):
+def lists_in(reader: Reader, value: Any) -> dict:
     """The lists of unknown length that Python reads when it goes through a value.
 
     By mark: whether pass k reads element k.
@@ -150,7 +150,7 @@ def lists_in(reader: Reader, value):
     return {**own, **reader.containers.shown_lists.get(value, {})} if isinstance(value, MAY_SHOW) else {}
 
 
-def shows_lists(reader: Reader, value, read, in_order=False):
+def shows_lists(reader: Reader, value: Any, read: list, in_order: bool = False) -> Any:
     """An iterator that has been made of these values."""
     found = {}
     for v in read:
@@ -161,7 +161,7 @@ def shows_lists(reader: Reader, value, read, in_order=False):
     return value
 
 
-def lists_shown(reader: Reader, value):
+def lists_shown(reader: Reader, value: Any) -> dict:
     """The lists that an iterator will read, or those in a container."""
     if isinstance(value, Struct):
         own = reader.containers.shown_lists.get(value, {}) if value.keys != SPENT else {}
@@ -205,7 +205,7 @@ def names_that_show(reader: Reader, values):
     )
 
 
-def as_it_was(reader: Reader, reads, node):
+def as_it_was(reader: Reader, reads: tuple, node: gast.AST | None) -> None:
     """What Python reads later than we do is what it was."""
     for frame, name, held in reads:
         if frame is not None and frame.env.get(name) is not held:
@@ -215,7 +215,7 @@ def as_it_was(reader: Reader, reads, node):
     must_be_unwritten(reader, reads, node)
 
 
-def read_later(reader: Reader, value, arrays, late=None):
+def read_later(reader: Reader, value: Any, arrays: Sequence, late: gast.AST | None = None) -> Any:
     """What a name may hold that Python goes through later: enumerate, zip, map or a generator over arrays.
 
     late: the function, or the generator, that makes the elements; without one they are rows, which may change
@@ -229,13 +229,13 @@ def read_later(reader: Reader, value, arrays, late=None):
     return value
 
 
-def given_to(reader: Reader, function, args):
+def given_to(reader: Reader, function: Any, args: list) -> list:
     """What a function is given; some go through all of an iterator before anything else is done."""
     return list(map(partial(at_once, reader), args)) if isinstance(function, Const) and any(
         function.value is f for f in AT_ONCE) else args
 
 
-def made_since(reader: Reader, value, writes, node, by=None):
+def made_since(reader: Reader, value: Any, writes: Any, node: gast.AST | None, by: Any = None) -> Any:
     """What an expression has made; an iterator whose elements changed something is gone through at once, or never.
 
     by: the function that has made it; those of the user's do more than iterators' elements.
@@ -249,7 +249,7 @@ def made_since(reader: Reader, value, writes, node, by=None):
     return value
 
 
-def at_once(reader: Reader, value):
+def at_once(reader: Reader, value: Any) -> Any:
     """An iterator is gone through from its beginning to its end, with nothing done in between."""
     if isinstance(value, Struct) and value.kind == "iterator" and value.cls[2] and not is_named_iterator(reader, value):
         value.cls = (*value.cls[:2], False)
@@ -266,7 +266,7 @@ def sources_of(values):
     return (v for v in found if isinstance(v, Struct) and v.kind in ("list", "dict", "object", "record"))
 
 
-def drained(reader: Reader, value, node):
+def drained(reader: Reader, value: Any, node: gast.AST | None) -> list:
     """What is left in an iterator, which is read once."""
     if value.keys == SPENT:
         fail(reader, LanguageError, "an iterator is read a second time, when nothing is left in it", node,
@@ -276,7 +276,7 @@ def drained(reader: Reader, value, node):
     return items
 
 
-def iterator_moves(reader: Reader, value, node):
+def iterator_moves(reader: Reader, value: Any, node: gast.AST | None) -> None:
     """An iterator is about to give elements."""
     if value.cls[2]:
         fail(reader, LanguageError, "an iterator that changes something when it is gone through", node, WRITTEN_OUT)
@@ -286,7 +286,7 @@ def iterator_moves(reader: Reader, value, node):
         reader.memory.writes += 1
 
 
-def is_named_iterator(reader: Reader, value):
+def is_named_iterator(reader: Reader, value: Any) -> bool:
     """Whether a name holds an iterator."""
     return isinstance(value, Struct) and value.kind == "iterator" and any(
         _holds(v, value) for f in [*reader.environment.stack, *reader.environment.enclosing] for v in f.env.values())

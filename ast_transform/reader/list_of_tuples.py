@@ -29,6 +29,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
+import gast
 import numpy as np
 
 from gradscribe.ast_transform.core.form import (
@@ -68,7 +69,7 @@ def leaves_of(row: Struct) -> list:
     return [leaf for item in row.items for leaf in (leaves_of(item) if is_row(item) else [item])]
 
 
-def filled(form: Struct, leaves: Iterator) -> Struct:
+def filled(form: Struct, leaves: Iterator) -> Any:
     """A tuple of the same form with other leaves; takes them from an iterator."""
     items = [filled(i, leaves) if is_row(i) else next(leaves) for i in form.items]
     return alike_row(form, items)
@@ -80,7 +81,7 @@ def alike_row(form, items):
     return made
 
 
-def element_of_rows(reader: Reader, rows, node):
+def element_of_rows(reader: Reader, rows: list, node: gast.AST | None) -> Any:
     """The facts that cover all tuples of a list, in their form."""
     first = rows[0]
     for row in rows:
@@ -90,7 +91,7 @@ def element_of_rows(reader: Reader, rows, node):
     )
 
 
-def one_form(reader: Reader, a, b, node):
+def one_form(reader: Reader, a: Any, b: Any, node: gast.AST | None) -> None:
     """The tuples of a list are of one form."""
     if is_row(a) != is_row(b) or is_row(a) and (a.kind, a.keys, a.cls, len(a.items)) != (
             b.kind, b.keys, b.cls, len(b.items)):
@@ -105,7 +106,7 @@ def one_form(reader: Reader, a, b, node):
         one_form(reader, x, y, node)
 
 
-def grown_rows(reader: Reader, struct, element, name):
+def grown_rows(reader: Reader, struct: Any, element: Any, name: str) -> Rows:
     """The lists that stand for a list of tuples, with what it held so far."""
     facts, held = leaves_of(element), [leaves_of(settle(reader, item)) for item in struct.items]
     for item in struct.items:
@@ -119,7 +120,7 @@ def grown_rows(reader: Reader, struct, element, name):
     return Rows(columns, element, struct.mark)
 
 
-def row_from(reader: Reader, rows, leaves):
+def row_from(reader: Reader, rows: Any, leaves: list) -> Any:
     """A row that is read: a list in it is not changed, since that would not show in the rows."""
     row = filled(rows.form, iter(leaves))
     keep_lists(reader, row)
@@ -136,11 +137,11 @@ def keep_lists(reader: Reader, row):
             keep_lists(reader, item)
 
 
-def element_of_each(reader: Reader, rows):
+def element_of_each(reader: Reader, rows: Any) -> Any:
     return filled(rows.form, iter([column.element for column in rows.columns]))
 
 
-def rows_method(reader: Reader, rows, name, args, words, node):
+def rows_method(reader: Reader, rows: Any, name: str, args: list, words: dict[str, Any], node: gast.AST | None) -> Any:
     if name == "append" and len(args) == 1 and not words:
         row = settle(reader, args[0])
         if not is_row(row):
@@ -165,11 +166,11 @@ def rows_method(reader: Reader, rows, name, args, words, node):
          "append, extend and pop() are understood.")
 
 
-def copied_rows(reader: Reader, rows):
+def copied_rows(reader: Reader, rows: Any) -> Any:
     return Rows([dispatch.copied_list(reader, column) for column in rows.columns], rows.form)
 
 
-def row_item(reader: Reader, rows, index, node):
+def row_item(reader: Reader, rows: Any, index: Any, node: gast.AST | None) -> Any:
     """rows[k]"""
     found = [dispatch.grown_item(reader, column, index, node) for column in rows.columns]
     if all(isinstance(part, Grown) for part in found):
@@ -177,7 +178,7 @@ def row_item(reader: Reader, rows, index, node):
     return row_from(reader, rows, found)
 
 
-def unzipped(reader: Reader, rows):
+def unzipped(reader: Reader, rows: Any) -> list:
     """zip(*rows)"""
     columns = iter(rows.columns)
 
@@ -188,7 +189,7 @@ def unzipped(reader: Reader, rows):
     return [taken(item) for item in rows.form.items]
 
 
-def array_of_rows(reader: Reader, rows, node):
+def array_of_rows(reader: Reader, rows: Any, node: gast.AST | None) -> Any:
     """np.array(rows): tuples of numbers are rows of a matrix."""
     if any(is_row(item) for item in rows.form.items):
         fail(reader, LanguageError, "an array of a list of tuples of tuples", node, UNZIP)
@@ -196,7 +197,7 @@ def array_of_rows(reader: Reader, rows, node):
     return dispatch.rule_call(reader, np.stack, [Struct("list", arrays)], {"axis": Const(1)}, node)
 
 
-def lengths_after(reader: Reader, loop):
+def lengths_after(reader: Reader, loop: Any) -> None:
     """A list to which each pass of a counted loop adds equally many elements is as long as that tells."""
     if not isinstance(loop, For) or not certain_count(reader, loop.count):
         return

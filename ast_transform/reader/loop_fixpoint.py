@@ -6,6 +6,7 @@ the body come out.  What a reading needs and does not find joins what the loop c
 storage that is written into, a list that grows, a wider kind, a name that has no value yet.
 """
 from functools import partial
+from typing import Any
 
 import gast
 
@@ -170,8 +171,8 @@ class Pass:
         self.body, self.outcome = [], None
 
 
-def read_until_stable(reader: Reader, node, enter, test, runs=False, since=None, certain=lambda: None,
-                      some=lambda: False):
+def read_until_stable(reader: Reader, node: gast.AST | None, enter: Any, test: Any, runs: Any = False, since: Any = None, certain: Any = lambda: None,
+                      some: Any = lambda: False) -> Any:
     """(carries, body, head) of a loop: its body is read until the kinds of what it carries come to rest.
 
     certain: gives what each pass of a loop that certainly has one begins with, its index and items.
@@ -431,7 +432,7 @@ def all_carried(reader: Reader, start, names, slots, reading, node):
                      node, "Copy the array first: .copy().")
 
 
-def place_loop(reader: Reader, loop):
+def place_loop(reader: Reader, loop: Any) -> Any:
     """The loop stands; what shows an array that it has written into is read anew after it."""
     written, reader.loops.written_in_loop = reader.loops.written_in_loop, None
     loop.policy = "segments" if reader.build.segments else ""

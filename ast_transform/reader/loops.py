@@ -4,6 +4,7 @@ import functools
 import math
 import operator
 from contextlib import contextmanager
+from typing import Any
 
 import gast
 
@@ -386,7 +387,7 @@ def row_of_pass(reader: Reader, var, source, index):
     return var
 
 
-def entry_of_pass(reader: Reader, source):
+def entry_of_pass(reader: Reader, source: Any) -> Any:
     """What a loop walks over, as it is in this pass."""
     if not is_array(source):
         return source

@@ -6,8 +6,10 @@ once: the array itself, or the same view of it.  What may or may not show it bec
 read.  A loop that writes into an array from before it carries that array under a name of its own.
 """
 import operator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
+from typing import Any
 
 import gast
 
@@ -76,7 +78,7 @@ class NotSetYet(Exception):
         self.loop, self.name, self.error = loop, name, error
 
 
-def storages(reader: Reader, var) -> frozenset:
+def storages(reader: Reader, var: Any) -> frozenset:
     """The storages that an array may be in; one that was made afresh is a storage of its own."""
     found = reader.memory.tokens.get(var)
     if found is None:
@@ -93,7 +95,7 @@ def storages(reader: Reader, var) -> frozenset:
     return found
 
 
-def distinct_storages(reader: Reader, left):
+def distinct_storages(reader: Reader, left: list) -> None:
     """The storages of what a loop leaves: (value, where it was when a pass began, where it is when one ends).
 
     Arrays that a loop exchanges are in one another's storages after it, but no two in one: what shares nothing when
@@ -109,7 +111,7 @@ def distinct_storages(reader: Reader, left):
         reader.memory.tokens[value] = (first | last) & elsewhere | {value, *meets}
 
 
-def may_be_in(reader: Reader, var):
+def may_be_in(reader: Reader, var: Any) -> frozenset:
     """The storages of an array, and those of which it is one of several that a loop exchanges."""
     return stood_for_by(reader, storages(reader, var))
 
@@ -122,7 +124,7 @@ def stood_for_by(reader: Reader, tokens):
     return frozenset(found)
 
 
-def places_that_show(reader: Reader):
+def places_that_show(reader: Reader) -> Any:
     """(holder, key, value) of every array that a name or a container shows, and what may be one without axes."""
     frames, seen = list(reader.environment.stack), set()
 
@@ -152,14 +154,14 @@ def places_that_show(reader: Reader):
             yield from visit(held.env, k, value)
 
 
-def shows_a_cell(reader: Reader, old) -> bool:
+def shows_a_cell(reader: Reader, old: Any) -> bool:
     """Whether something else shows what may be this array without axes, which an augmented assignment changes."""
     shown, mine = [v for _, _, v in places_that_show(reader)], storages(reader, old)
     return sum(v is old for v in shown) > 1 or any(v is not old and storages(reader, v) & mine for v in shown)
 
 
 @contextmanager
-def pending_values(reader: Reader, values):
+def pending_values(reader: Reader, values: list) -> Iterator[Any]:
     """Values that are used once more has been read: a write meanwhile is seen in them too."""
     reader.memory.pending.append(Held(values))
     try:
@@ -168,7 +170,7 @@ def pending_values(reader: Reader, values):
         reader.memory.pending.pop()
 
 
-def fresh_result(reader: Reader, result, operands):
+def fresh_result(reader: Reader, result: Any, operands: list) -> Any:
     """What an operation of the user's makes is an array of its own, also where it is known to be an operand's."""
     if not is_array(result) or not reader.environment.frame.plain or not any(result is o for o in operands):
         return result
@@ -177,7 +179,8 @@ def fresh_result(reader: Reader, result, operands):
     return new
 
 
-def write_entry(reader: Reader, holder, index, value, node, function=put):
+def write_entry(reader: Reader, holder: Any, index: Any, value: Any, node: gast.AST | None,
+                function: Callable = put) -> None:
     """holder[index] = value, or += for put_add."""
     if not is_array(holder):
         fail(reader, ShapeError, f"{spelled_value(reader, holder)} is not written into", node)
@@ -196,7 +199,7 @@ def write_entry(reader: Reader, holder, index, value, node, function=put):
     update_names(reader, holder, base, root, node)
 
 
-def replace_all(reader: Reader, old, new, node):
+def replace_all(reader: Reader, old: Any, new: Any, node: gast.AST | None) -> None:
     """x[...] = new, where new is x's next value (augmented assignment)."""
     can_write(reader, old, node)
     base, path = base_path(reader, old)
@@ -206,7 +209,7 @@ def replace_all(reader: Reader, old, new, node):
     update_names(reader, old, base, root, node)
 
 
-def can_write(reader: Reader, holder, node):
+def can_write(reader: Reader, holder: Any, node: gast.AST | None) -> None:
     base, _ = base_path(reader, holder)
     if holder.fact.of_objects:
         fail(reader, LanguageError, OF_OBJECTS, node, "Use a list.")
@@ -241,7 +244,7 @@ def can_write(reader: Reader, holder, node):
         loop.written |= storages(reader, base)
 
 
-def writes_storages(reader: Reader, written, node):
+def writes_storages(reader: Reader, written: frozenset, node: gast.AST | None) -> None:
     """What is written may be an argument, and must be no array from outside the function."""
     written = stood_for_by(reader, written)
     for outside, _ in reader.environment.captured.values():
@@ -252,7 +255,7 @@ def writes_storages(reader: Reader, written, node):
         reader.memory.writes_arguments = True
 
 
-def must_be_apart(reader: Reader, arguments):
+def must_be_apart(reader: Reader, arguments: list) -> None:
     """A function that writes into its arguments is given arrays of different storages."""
     known = [storages(reader, v) for v in arguments if is_array(v)]
     if any(a & b for k, a in enumerate(known) for b in known[:k]):
@@ -299,7 +302,7 @@ def joined_index(reader: Reader, path, index):
 
 
 @contextmanager
-def no_writes(reader: Reader, where, node):
+def no_writes(reader: Reader, where: str, node: gast.AST | None) -> Iterator[Any]:
     """An expression that may be skipped, or is asked once more than a body runs, writes nothing."""
     before = reader.memory.writes
     yield
@@ -324,7 +327,7 @@ def update_names(reader: Reader, holder, base, root, node):
         _set(place, key, memo[value])
 
 
-def hand_over(reader: Reader, mapping, but=()):
+def hand_over(reader: Reader, mapping: dict, but: dict = ()) -> None:
     """Names that show arrays, or views of them, show those that these have become."""
     memo = {}
     for old, new in mapping.items():
@@ -391,7 +394,7 @@ def _set(place, key, value):
         place[key] = value
 
 
-def refuse_write(reader: Reader, target, holder=None):
+def refuse_write(reader: Reader, target: gast.AST | None, holder: Any = None) -> None:
     if isinstance(holder, Grown):
         fail(reader, LanguageError, "writing into a list whose length is known only when running", target,
              "Make an array of it first: items = np.array(items).")
@@ -419,7 +422,7 @@ def of_one_dtype(reader: Reader, var, known=None):
     return known[var]
 
 
-def put_back(reader: Reader, path, new, node):
+def put_back(reader: Reader, path: list, new: Any, node: gast.AST | None) -> Any:
     """The array that a view is one of, after the view has become `new`.
 
     A view of all entries moves them; the adjoint of that, which the record has, moves them back.
@@ -442,7 +445,7 @@ def put_back(reader: Reader, path, new, node):
     return new
 
 
-def one_cell_of(reader: Reader, var, values):
+def one_cell_of(reader: Reader, var: Any, values: Sequence) -> None:
     """Notes that a value is one of others, where these may be arrays without axes."""
     found = [v for v in values if may_be_cell(reader, v)]
     if found and isinstance(var, Var) and isinstance(var.fact, Array) and not var.fact.dims and not var.fact.weak:

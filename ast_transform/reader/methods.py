@@ -3,7 +3,9 @@
 import functools
 import operator
 import types
+from collections.abc import Callable
 from functools import partial
+from typing import Any
 
 import gast
 import numpy as np
@@ -100,7 +102,8 @@ METHODS = {
 CALLED_WITH_SHAPE = {"reshape": np.reshape, "transpose": np.transpose}
 
 
-def method_of_value(reader: Reader, value, name, args, words, node):
+def method_of_value(reader: Reader, value: Any, name: str, args: list, words: dict[str, Any],
+                    node: gast.AST | None) -> Any:
     """value.name(*args, **words)"""
     if isinstance(value, Grown):
         return grown_method(reader, value, name, args, words, node)
@@ -181,7 +184,7 @@ def scalar_of(reader: Reader, value, node):
 
 
 @late
-def converted(reader: Reader, value, dtype, node, shares=False):
+def converted(reader: Reader, value: Any, dtype: Any, node: gast.AST | None, shares: bool = False) -> Any:
     """A value of a dtype; shares: where it has that already, the array itself, which may be so on one path only."""
     if not isinstance(value, (Var, Const)) or not isinstance(fact_of(value), Array):
         if isinstance(value, Struct):
@@ -301,7 +304,7 @@ def python_sum(reader: Reader, items, node, start=None):
     return Const(0) if total is None else total
 
 
-def is_vector(reader: Reader, value):
+def is_vector(reader: Reader, value: Any) -> bool:
     return isinstance(value, Var) and isinstance(value.fact, Array) and value.fact.rank == 1
 
 
@@ -385,7 +388,8 @@ def call_partial(reader: Reader, function, args, words, node):
     return Bound(args[0], args[1:], words)
 
 
-def isinstance_of_value(reader: Reader, function, args, words, node):
+def isinstance_of_value(reader: Reader, function: Callable, args: list, words: dict[str, Any],
+                        node: gast.AST | None) -> Any:
     view = args[0] if isinstance(args[0], View) else None
     value, classes = settle(reader, args[0]), python_value(reader, args[1], node)
     classes = classes if isinstance(classes, tuple) else (classes,)
@@ -408,7 +412,7 @@ def isinstance_of_value(reader: Reader, function, args, words, node):
          "Test the types of arguments, and of literals.")
 
 
-def asked_of_types(reader: Reader, value, answer, node):
+def asked_of_types(reader: Reader, value: Any, answer: Callable, node: gast.AST | None) -> Any:
     """What is asked of the type of an array or a number, where all types that it may have agree."""
     fact = value.fact
     classes = [list if isinstance(fact, Listed) else fact.dtype if fact.weak else np.ndarray if fact.dims else
@@ -449,7 +453,7 @@ def call_getattr(reader: Reader, function, args, words, node):
     return dispatch.read_attribute(reader, value, name, node)
 
 
-def has_now(reader: Reader, value, name):
+def has_now(reader: Reader, value: Any, name: str) -> bool:
     """Whether an object from outside has an attribute; the version holds as long as that stays so."""
     found = hasattr(value, name)
     if hasattr(value, "__dict__") and not is_of_a_library(value):
@@ -497,7 +501,7 @@ def call_shape(reader: Reader, function, args, words, node):
     return Struct("tuple", [reader.build.length(value, k) for k in range(fact.rank)])
 
 
-def call_array(reader: Reader, function, args, words, node):
+def call_array(reader: Reader, function: Callable, args: list, words: dict[str, Any], node: gast.AST | None) -> Any:
     words = dict(words)
     dtype = words.pop("dtype", args[1] if len(args) > 1 else None)
     options = {
@@ -540,7 +544,7 @@ def call_array(reader: Reader, function, args, words, node):
 
 
 @late
-def array_of(reader: Reader, value, node):
+def array_of(reader: Reader, value: Any, node: gast.AST | None) -> Any:
     """The array of a list of numbers or arrays."""
     items = [array_of_grown(reader, i) if isinstance(i, Grown) else settle(reader, i) for i in value.items]
     if value.kind not in ("list", "tuple"):
@@ -565,7 +569,7 @@ def array_of(reader: Reader, value, node):
     return reader.build.apply(np.array, Pack("list", tuple(items)))
 
 
-def call_float(reader: Reader, function, args, words, node):
+def call_float(reader: Reader, function: Callable, args: list, words: dict[str, Any], node: gast.AST | None) -> Any:
     if not args:
         return call_complex(reader, function, [], words, node) if words else Const(function())
     value, *others = (settle(reader, a) for a in args)
@@ -616,7 +620,7 @@ def one_number(reader: Reader, function, value, node):
     return value
 
 
-def print_effect(reader: Reader, function, args, words, node):
+def print_effect(reader: Reader, function: Any, args: list, words: dict[str, Any], node: gast.AST | None) -> Any:
     dispatch.effect(reader, node)
     return Const(None)
 
@@ -660,7 +664,7 @@ def _python_list(value):
     return [_python_list(i) if isinstance(i, Struct) else i.value for i in value.items]
 
 
-def method_astype(reader: Reader, value, args, words, node):
+def method_astype(reader: Reader, value: Any, args: list, words: dict[str, Any], node: gast.AST | None) -> Any:
     given = {**dict(zip(("dtype", "order", "casting", "subok", "copy"), args)), **words}
     if len(args) > 5 or "dtype" not in given or set(given) - {"dtype", "order", "casting", "subok", "copy"}:
         fail(reader, RuleError, "astype: only (dtype, order, casting, subok, copy) are understood", node,

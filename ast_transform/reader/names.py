@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Names: where one is looked up, and what a value from outside the function is."""
+from typing import Any
+
+import gast
 import numpy as np
 
 from gradscribe.ast_transform.core.draw import STREAMS
@@ -36,7 +39,7 @@ def not_set(reader: Reader, frame, name, node):
         raise NotSetYet(loop, name, error) from None
 
 
-def read_name(reader: Reader, name, node=None):
+def read_name(reader: Reader, name: str, node: gast.AST | None = None) -> Any:
     frame = reader.environment.frame
     while frame is not None:
         if name in frame.env:
@@ -74,7 +77,7 @@ def read_name(reader: Reader, name, node=None):
 
 
 @late
-def lift(reader: Reader, value, name):
+def lift(reader: Reader, value: Any, name: str) -> Any:
     """A Python value from outside the function."""
     value = as_bfloat16(reader, value)
     if type(value) in STREAMS or is_array(value) and value.dtype.kind in "biufc":
@@ -119,7 +122,7 @@ def lifted(reader: Reader, container):
     return container
 
 
-def capture(reader: Reader, value, name):
+def capture(reader: Reader, value: Any, name: str) -> Any:
     """An array that the function reads from outside: a name in the emitted module."""
     from_facts = reader.environment.captured.get(id(value))
     if from_facts is None:

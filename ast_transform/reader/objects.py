@@ -12,9 +12,11 @@ import inspect
 import operator
 import types
 import typing
+from collections.abc import Callable
 from dataclasses import MISSING, dataclass, replace
 from typing import Any
 
+import gast
 import numpy as np
 
 from gradscribe.ast_transform.core.form import Const, Var
@@ -66,7 +68,7 @@ def python_new(cls):
     return new.__func__ if isinstance(new, staticmethod) and isinstance(new.__func__, types.FunctionType) else None
 
 
-def construct(reader: Reader, cls, args, words, node):
+def construct(reader: Reader, cls: Callable, args: list, words: dict[str, Any], node: gast.AST | None) -> Any:
     """Named tuples and dataclasses are containers; NumPy's scalar types convert."""
     if issubclass(cls, np.generic) and len(args) == 1:
         value = settle(reader, args[0])
@@ -176,19 +178,19 @@ def call_filled(reader: Reader, function, args, words, node):
     return Const(None)
 
 
-def class_of(reader: Reader, value):
+def class_of(reader: Reader, value: Any) -> Callable:
     if isinstance(value, (Grown, Rows)):
         return list
     cls = value.cls or {"list": list, "tuple": tuple, "dict": dict}[value.kind]
     return vars(cls).get("stands_for", cls)
 
 
-def has_attribute(reader: Reader, value, name):
+def has_attribute(reader: Reader, value: Any, name: str) -> bool:
     return isinstance(value, Struct) and value.kind in ("object", "record") and name in value.keys or \
         inspect.getattr_static(class_of(reader, value), name, None) is not None
 
 
-def gone_through(reader: Reader, value, node):
+def gone_through(reader: Reader, value: Any, node: gast.AST | None) -> Any:
     """What a loop over an object goes through."""
     value = settle(reader, value) if isinstance(value, Part) else value
     if not isinstance(value, Struct) or value.kind != "object" and (
@@ -203,7 +205,7 @@ def gone_through(reader: Reader, value, node):
         LanguageError, f"{spelled_value(reader, value)} is an iterator, which is not understood", node, "Use a list.")
 
 
-def equal_objects(reader: Reader, a, b):
+def equal_objects(reader: Reader, a: Any, b: Any) -> bool:
     """==, where a class may say what it means."""
     for x, y in ((a, b), (b, a)):
         if dunder(reader, x, "__eq__") is not None:
@@ -219,7 +221,7 @@ def equal_objects(reader: Reader, a, b):
     return same_object(reader, a, b)
 
 
-def equal_to_outside(reader: Reader, made, known):
+def equal_to_outside(reader: Reader, made: Any, known: Any) -> bool:
     """==, of an object that the function makes and a value from outside; None where that is not known."""
     method = dunder(reader, made, "__eq__")
     if method is not None:
@@ -266,7 +268,7 @@ def copied_object(reader: Reader, value, deep, memo, node):
     return memo[id(value)]
 
 
-def object_attribute(reader: Reader, value, name, node):
+def object_attribute(reader: Reader, value: Any, name: str, node: gast.AST | None) -> Any:
     """An attribute of an object or a record: its own, or what its class makes of the name."""
     if name in value.keys:
         return settle(reader, value.items[value.keys.index(name)])
@@ -277,7 +279,7 @@ def object_attribute(reader: Reader, value, name, node):
     return of_class(reader, value, value.cls, value.cls.__mro__, name, node)
 
 
-def of_class(reader: Reader, value, cls, classes, name, node):
+def of_class(reader: Reader, value: Any, cls: Callable, classes: tuple, name: str, node: gast.AST | None) -> Any:
     owner = next((c for c in classes if name in vars(c)), None)
     found = None if owner is None else vars(owner)[name]
     if found is None:
@@ -308,7 +310,7 @@ def of_class(reader: Reader, value, cls, classes, name, node):
     return lift(reader, found, name)
 
 
-def stays_as_it_is(reader: Reader, value, ask=None):
+def stays_as_it_is(reader: Reader, value: Any, ask: Callable = None) -> None:
     """The version holds as long as an object from outside has its attributes: Python itself was asked about it.
 
     ask: what it was asked, which is asked again at each call
@@ -325,14 +327,14 @@ def stays_as_it_is(reader: Reader, value, ask=None):
             reader.environment.kind_guards.append(lambda: _same_answer(ask(held), answer))
 
 
-def stays_of_class(reader: Reader, cls, name):
+def stays_of_class(reader: Reader, cls: Callable, name: str) -> None:
     """The version holds as long as a class of the user's has the same under a name: a method may be replaced."""
     found = getattr(cls, name, None)
     if not reader.context.rule_depth and not isinstance(found, types.MethodType) and not is_of_a_library(cls):
         reader.environment.guards.append((cls, name, found))
 
 
-def super_attribute(reader: Reader, value, name, node):
+def super_attribute(reader: Reader, value: Any, name: str, node: gast.AST | None) -> Any:
     classes = value.cls.__mro__
     classes = classes[classes.index(value.after) + 1:]
     if name == "__init__" and not any(name in vars(c) for c in classes[:-1]):
@@ -359,7 +361,7 @@ def call_nothing(reader: Reader, function, args, words, node):
     return Const(None)
 
 
-def put_attribute(holder, name, value):
+def put_attribute(holder: Any, name: str, value: Any) -> None:
     if name in holder.keys:
         holder.items[holder.keys.index(name)] = value
     else:
@@ -368,7 +370,7 @@ def put_attribute(holder, name, value):
     holder.version += 1
 
 
-def assign_attribute(reader: Reader, target, value, holder=None):
+def assign_attribute(reader: Reader, target: gast.AST | None, value: Any, holder: Any = None) -> Any:
     holder = settle(reader, dispatch.evaluate(reader, target.value)) if holder is None else holder
     if isinstance(holder, Const) and not isinstance(fact_of(holder), Array):
         return dispatch.write_state(reader, holder.value, target, value)
@@ -396,7 +398,7 @@ def assign_attribute(reader: Reader, target, value, holder=None):
     put_attribute(changing(reader, holder, target), target.attr, value)
 
 
-def dunder(reader: Reader, value, name):
+def dunder(reader: Reader, value: Any, name: str | None) -> Any:
     """The method of an object's class, if it has one written in Python."""
     if not isinstance(value, Struct) or value.cls is None or name is None:
         return None
@@ -407,7 +409,7 @@ def dunder(reader: Reader, value, name):
     return found
 
 
-def by_class(reader: Reader, function, left, right, node):
+def by_class(reader: Reader, function: Callable, left: Any, right: Any, node: gast.AST | None) -> Any:
     """A binary operator or comparison that a class defines; None if neither side does."""
     name, back = COMPARISONS.get(function, (f"__{OPERATORS.get(function)}__", f"__r{OPERATORS.get(function)}__"))
     if comes_first(reader, right, left, back):         # Python asks a subclass that has a method of its own first

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Values of the reader as operands of the normal form, and what is known of them now."""
 import operator
+from typing import Any
 
+import gast
 import numpy as np
 
 from gradscribe.ast_transform.core.children import name_of
@@ -30,7 +32,7 @@ from gradscribe.ast_transform.reader.values import (
 from gradscribe.ast_transform.source.diagnose import Demand, LanguageError, ShapeError
 
 
-def settle(reader: Reader, value):
+def settle(reader: Reader, value: Any) -> Any:
     """Read a part that is an array; containers stay apart."""
     if isinstance(value, Part):
         return as_struct(reader, value) if isinstance(value.fact, Sequence) else operand_of_part(reader, value)
@@ -42,12 +44,12 @@ def settle(reader: Reader, value):
     return value
 
 
-def passed_value(reader: Reader, value):
+def passed_value(reader: Reader, value: Any) -> Any:
     """A value on its way to a name, where a view stays one."""
     return value if isinstance(value, View) else settle(reader, value)
 
 
-def operand_of_part(reader: Reader, part):
+def operand_of_part(reader: Reader, part: Any) -> Any:
     if not isinstance(part, Part):
         return part
     parent = operand_of_part(reader, part.parent)
@@ -60,7 +62,7 @@ def operand_of_part(reader: Reader, part):
     return reader.build.let(hint if hint.isidentifier() else "item", value, part.fact)
 
 
-def as_operand(reader: Reader, value):
+def as_operand(reader: Reader, value: Any) -> Any:
     """A value as an operand of the normal form."""
     value = settle(reader, value) if not (isinstance(value, Part) and isinstance(value.fact, Sequence)) else value
     if isinstance(value, (Var, Const, Pack, Slice)):
@@ -84,7 +86,7 @@ def as_operand(reader: Reader, value):
     return Const(value)
 
 
-def must_be_plain(reader: Reader, value, node):
+def must_be_plain(reader: Reader, value: Any, node: gast.AST | None) -> None:
     """Emitted code is given lists, tuples, dictionaries and records; it makes no iterators and no subclasses."""
     if isinstance(value, Struct):
         if value.kind == "object":
@@ -97,12 +99,12 @@ def must_be_plain(reader: Reader, value, node):
             must_be_plain(reader, item, node)
 
 
-def pack(reader: Reader, value):
+def pack(reader: Reader, value: Any) -> Pack:
     must_be_plain(reader, value, None)
     return Pack(value.kind, tuple(as_operand(reader, i) for i in value.items), value.keys, value.cls)
 
 
-def known_value(reader: Reader, value, what, node):
+def known_value(reader: Reader, value: Any, what: str, node: gast.AST | None) -> Any:
     """A value that must be known when transforming; an argument that is not is asked for."""
     try:
         return python_value(reader, value, node)
@@ -113,7 +115,7 @@ def known_value(reader: Reader, value, what, node):
     demand(reader, variable, what, node)
 
 
-def demand(reader: Reader, var, what, node):
+def demand(reader: Reader, var: Any, what: str, node: gast.AST | None) -> None:
     raise Demand(
         var,
         f"{what} must be known when transforming",
@@ -121,7 +123,7 @@ def demand(reader: Reader, var, what, node):
     )
 
 
-def python_value(reader: Reader, value, node):
+def python_value(reader: Reader, value: Any, node: gast.AST | None) -> Any:
     value = settle(reader, value)
     if isinstance(value, Const):
         return value.value
@@ -153,7 +155,7 @@ def python_value(reader: Reader, value, node):
          "Use a literal, or an operation on arrays.")
 
 
-def entry_from_outside(reader: Reader, value):
+def entry_from_outside(reader: Reader, value: Any) -> tuple | None:
     """(array, place, value) of an entry of an array of integers from outside; what needs it known holds to it."""
     made = reader.build.made.get(value) if isinstance(value, Var) else None
     if not is_application(made, operator.getitem) or not isinstance(made.args[1], Const):
@@ -165,7 +167,7 @@ def entry_from_outside(reader: Reader, value):
     return (array, made.args[1].value, int(entry)) if np.ndim(entry) == 0 else None
 
 
-def spelled_value(reader: Reader, value):
+def spelled_value(reader: Reader, value: Any) -> str:
     if isinstance(value, Struct):
         kind = name_of(value.cls) if isinstance(value.cls, type) else value.kind
         return f"an object of class {kind}" if value.kind == "object" else \
@@ -175,7 +177,7 @@ def spelled_value(reader: Reader, value):
     return SPELLED.get(type(value)) or with_article(type(value).__name__)
 
 
-def entry_count(reader: Reader, value):
+def entry_count(reader: Reader, value: Any) -> Any:
     fact = fact_of(value)
     if not fact.rank:
         return Const(1)
@@ -188,7 +190,7 @@ def entry_count(reader: Reader, value):
     return reader.build.let("size", Apply(size_of, (value,)), Array(int, (), length))
 
 
-def parameter(reader: Reader, name, fact):
+def parameter(reader: Reader, name: str, fact: Any) -> tuple:
     if isinstance(fact, Opaque):
         return [Param(name, Const(fact.value))], Const(fact.value)
     if isinstance(fact, Sequence) and reader.unroll:
@@ -214,7 +216,7 @@ def parameter_leaves(reader: Reader, path, fact, out):
     return var
 
 
-def as_struct(reader: Reader, container):
+def as_struct(reader: Reader, container: Any) -> Any:
     """A container held by an operand or Part, as a Struct of its parts."""
     fact = container.fact
     keys = fact.keys if fact.kind in ("dict", "record") else range(len(fact.elements))
@@ -227,11 +229,11 @@ def part(reader: Reader, container, key, fact):
     return Const(fact.value) if isinstance(fact, Opaque) else Part(container, Const(key), fact)
 
 
-def as_given(index):
+def as_given(index: Any) -> Any:
     """An index as the argument of a method."""
     return Struct("tuple", index.items) if isinstance(index, Pack) else index
 
 
-def is_count(value):
+def is_count(value: Any) -> bool:
     """Whether a value is a whole number of Python's that is not known when transforming."""
     return isinstance(value, Var) and isinstance(value.fact, Array) and value.fact.weak and value.fact.dtype is int

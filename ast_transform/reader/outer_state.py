@@ -9,6 +9,7 @@ ends; compiled code gets them as arguments and gives them as results.
 import inspect
 import types
 from collections.abc import Iterable
+from typing import Any
 
 import gast
 import numpy as np
@@ -48,7 +49,7 @@ class NeedsState(Exception):
         self.value = value
 
 
-def begin_state(reader: Reader):
+def begin_state(reader: Reader) -> None:
     """The objects whose attributes are written, and the arrays that are arguments, as they are at the start."""
     reader.outer.places = {}
     structs = []
@@ -82,7 +83,7 @@ def begin_state(reader: Reader):
     reader.outer.appended, reader.outer.root = [], reader.build.block
 
 
-def end_state(reader: Reader):
+def end_state(reader: Reader) -> None:
     """Write back what has changed."""
     del reader.memory.pending[:2 + len(reader.outer.appended)]
     for owner, name, held, origin in reader.outer.appended:
@@ -115,16 +116,16 @@ def end_state(reader: Reader):
             reader.outer.argument_outputs.append((before, now))
 
 
-def state_items(reader: Reader):
+def state_items(reader: Reader) -> list:
     """What the attributes hold now, to be compared."""
     return [list(map(id, s.items)) for s in reader.outer.now.held] if reader.outer.places else []
 
 
-def name_of_object(reader: Reader, value):
+def name_of_object(reader: Reader, value: Any) -> str:
     return reader.outer.names.get(id(value), type(value).__name__.lower())
 
 
-def appends_outside(reader: Reader, call):
+def appends_outside(reader: Reader, call: gast.AST | None) -> bool:
     """values.append(value) for a list from outside: done once, where the function ends; whether it is that."""
     at, name = call.func, getattr(getattr(call.func, "value", None), "id", None)
     if not isinstance(at, gast.Attribute) or at.attr != "append" or name is None or len(call.args) != 1:
@@ -184,7 +185,7 @@ def write_back(reader: Reader, value, name, item):
                                      reader.environment.returned_at or reader.build.origin, SIDE_EFFECT))
 
 
-def stateful_attribute(reader: Reader, value):
+def stateful_attribute(reader: Reader, value: Any) -> Any:
     """The attributes of an object as they are now, if the function writes some; None otherwise."""
     place = reader.outer.places.get(id(value))
     return None if place is None else reader.outer.now.held[place]

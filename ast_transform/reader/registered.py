@@ -3,6 +3,8 @@
 
 Both are done by reading the functions that the class was registered with, as if the user's function called them.
 """
+from typing import Any
+
 from gradscribe.ast_transform.core.children import MADE, REGISTRY, children_class, registered
 from gradscribe.ast_transform.core.kinds import Sequence
 from gradscribe.ast_transform.reader import dispatch
@@ -23,12 +25,12 @@ def stands_for_objects(value) -> bool:
     return isinstance(value, Sequence) and (value.cls in MADE or any(map(stands_for_objects, value.elements)))
 
 
-def as_objects(reader: Reader, value):
+def as_objects(reader: Reader, value: Any) -> Any:
     """A value as the user's function sees it: objects in the place of their children."""
     return unflattened(reader, own_parts(reader, value)) if stands_for_objects(value) else value
 
 
-def as_seen_by_caller(reader: Reader, value):
+def as_seen_by_caller(reader: Reader, value: Any) -> Any:
     """What a transformation gives, as the function that calls it sees it."""
     return as_objects(reader, value) if reader.environment.stack else value
 
@@ -48,7 +50,7 @@ def unflattened(reader: Reader, value):
     return made
 
 
-def as_children(reader: Reader, value):
+def as_children(reader: Reader, value: Any) -> Any:
     """A value as emitted code has it: children in the place of the objects that they stand for."""
     if not isinstance(value, Struct):
         return value

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Statements that are no loop, branch or assignment, and the blocks that they stand in."""
+from typing import Any
+
 import gast
 
 from gradscribe.ast_transform.core.form import Const
@@ -37,7 +39,7 @@ def execute_import_from(reader: Reader, node):
 
 
 @late
-def read_block(reader: Reader, body):
+def read_block(reader: Reader, body: list) -> Any:
     for node in body:
         reader.environment.frame.statement = node
         locate(reader, node)
@@ -126,7 +128,7 @@ def execute_function_def(reader: Reader, node):
     reader.environment.frame.env[node.name] = value
 
 
-def inner_function(reader: Reader, node):
+def inner_function(reader: Reader, node: gast.AST | None) -> Any:
     defaults = [dispatch.evaluate(reader, d) for d in node.args.defaults]
     words = {
         a.id: dispatch.evaluate(reader, d) for a, d in zip(node.args.kwonlyargs, node.args.kw_defaults) if d is not None

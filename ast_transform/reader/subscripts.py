@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The forms in which np.einsum is called, as one: a text, and the operands.  What np.r_, np.c_, np.mgrid and np.ogrid
 make of what stands in their brackets."""
+from typing import Any
+
+import gast
 import numpy as np
 
 from gradscribe.ast_transform.core.form import Const, Pack, Slice, Var
@@ -59,7 +62,7 @@ def subscripted(reader: Reader, args, node):
     return [Const(inputs if len(args) % 2 == 0 else f"{inputs}->{terms[-1]}"), *operands]
 
 
-def in_brackets(reader: Reader, which, index, node):
+def in_brackets(reader: Reader, which: Any, index: Any, node: gast.AST | None) -> Any:
     """What NumPy's objects for brackets make of an index."""
     given = index.items if isinstance(index, Pack) else tuple(map(Const, index.value)) if isinstance(
         index, Const) and isinstance(index.value, tuple) else None

@@ -1,9 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Calls beyond plain arguments: lists for arrays, lengths that must be equal, a ufunc's outer, dtype= and where=."""
 import operator
+from collections.abc import Callable
 from functools import partial
 from inspect import Parameter
+from typing import Any
 
+import gast
 import numpy as np
 
 from gradscribe.ast_transform.core.form import Const, Var
@@ -21,7 +24,7 @@ from gradscribe.ast_transform.reader.values import Grown, Part, RangeValue, Stru
 from gradscribe.ast_transform.source.diagnose import RuleError, ShapeError
 
 
-def as_taken(reader: Reader, rule, bound, args, words, node):
+def as_taken(reader: Reader, rule: Any, bound: Any, args: list, words: dict[str, Any], node: gast.AST | None) -> tuple:
     """The arguments of a call; lists are the arrays, or the sequences of arrays, that the rule takes them for."""
     positional, keywords, parameters = [], dict(words), bound.signature.parameters
     for name, value in bound.arguments.items():
@@ -63,7 +66,7 @@ def holds_entries(reader: Reader, value):
         isinstance(item, (Var, Part)) and item.fact.differentiable for item in value.items)
 
 
-def operator_entry_by_entry(reader: Reader, function, left, right, node):
+def operator_entry_by_entry(reader: Reader, function: Callable, left: Any, right: Any, node: gast.AST | None) -> Any:
     """An operator on an array and a list of numbers; None where Python asks the list, or neither of them."""
     for one, other in ((left, right), (right, left)):
         if isinstance(other, Struct) and other.kind in ("list", "tuple") and of_numpy(one) and (
@@ -78,7 +81,7 @@ def of_numpy(value):
     return isinstance(value, Var) and isinstance(value.fact, Array) and not value.fact.weak
 
 
-def with_equal_lengths(reader: Reader, rule, bound, node):
+def with_equal_lengths(reader: Reader, rule: Any, bound: Any, node: gast.AST | None) -> None:
     """Of a call that is read as others: what the record says of the lengths of its operands."""
     try:
         equal_lengths(
@@ -113,7 +116,7 @@ def call_outer(reader: Reader, function, args, words, node):
     return dispatch.call_known(reader, ufunc, [a, b], words, node)
 
 
-def call_ufunc(reader: Reader, ufunc, args, words, node):
+def call_ufunc(reader: Reader, ufunc: Callable, args: list, words: dict[str, Any], node: gast.AST | None) -> Any:
     """dtype= converts the operands; where= without out= leaves entries unset."""
     words, label = dict(words), f"np.{ufunc.__name__}"
     mask = settle(reader, words.pop("where", Const(True)))

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
+import gast
 import numpy as np
 
 from gradscribe.ast_transform.core.alias import may_raise
@@ -66,7 +67,7 @@ def make_vectorized(reader: Reader, function, args, words, node):
     return Bound(Const(vectorized), [given["pyfunc"], Const(options.get("otypes"))], {})
 
 
-def of_vectorize(reader: Reader, made, args, words, node):
+def of_vectorize(reader: Reader, made: Any, args: list, words: dict[str, Any], node: gast.AST | None) -> Any:
     """An np.vectorize object from outside."""
     plain_vectorize(reader, {"excluded": made.excluded, "signature": made.signature}, node)
     return call_vectorized(reader, vectorized, [lift(reader, made.pyfunc, "pyfunc"), Const(made.otypes), *args], words,
@@ -111,7 +112,7 @@ def call_vectorized(reader: Reader, function, args, words, node):
     )
 
 
-def of_numbers(reader: Reader, function, args, words, node):
+def of_numbers(reader: Reader, function: Any, args: list, words: dict[str, Any], node: gast.AST | None) -> Any:
     """A ufunc of Numba's: the function of numbers that it was made of, for each entry."""
     each, label = function_of_numbers(function), function.__name__
     if each is None:

@@ -11,6 +11,8 @@ import types
 from collections.abc import Iterable
 from typing import Any
 
+import gast
+
 from gradscribe.ast_transform.core import alias
 from gradscribe.ast_transform.core.alias import aliased, memory_of, parts_of, updates, viewed
 from gradscribe.ast_transform.core.form import Apply, Const, Pack, Slice, Var, is_application, operands, substituted
@@ -27,11 +29,11 @@ from gradscribe.ast_transform.source.diagnose import LanguageError
 COPIED_FIRST = "Copy first, x = x.copy(), or index the array itself."
 
 
-def made_as(reader: Reader, var):
+def made_as(reader: Reader, var: Any) -> Any:
     return reader.build.made.get(var) or reader.views.walked.get(var)
 
 
-def is_view(reader: Reader, var):
+def is_view(reader: Reader, var: Any) -> bool:
     """Whether an array is certainly a view of the first operand of what made it."""
     made = made_as(reader, var)
     if not isinstance(made, Apply) or not made.args:
@@ -47,7 +49,7 @@ def is_view(reader: Reader, var):
     return memory.certain and not (memory is HOLDS and isinstance(parent.fact, Array))
 
 
-def own_view(reader: Reader, made):
+def own_view(reader: Reader, made: Any) -> list | None:
     """The operations by which a function of the user's that has a rule gives a view; None if it may give another.
 
     Its rule is its derivative, so it may be called again where what it shows has changed.
@@ -71,7 +73,7 @@ def copies_nothing(reader: Reader, made, parent):
     return cut and parent.fact.rank == 1 or rowwise(reader, parent)
 
 
-def may_show(reader: Reader, made):
+def may_show(reader: Reader, made: Any) -> list:
     """The arrays that an operation's result may share memory with, where that is not certain."""
     if is_application(made, operator.getitem) and reader.views.flats.get(made.args[0]):
         return []                   # a slice of x.flat is a copy
@@ -81,7 +83,7 @@ def may_show(reader: Reader, made):
     return [] if shown and own and reader.engine.makes_anew(made) else shown
 
 
-def base_path(reader: Reader, var):
+def base_path(reader: Reader, var: Any) -> tuple:
     """The array that a view is one of, and the operations that lead to the view."""
     path = []
     while is_view(reader, var):
@@ -91,7 +93,7 @@ def base_path(reader: Reader, var):
     return var, path[::-1]
 
 
-def same_view_again(reader: Reader, path, root):
+def same_view_again(reader: Reader, path: list, root: Any) -> Any:
     """The same view of another array."""
     for made, view in path:
         root = reader.build.let(view.hint, substituted(made, {viewed(made): root}), view.fact, view.kind)
@@ -102,7 +104,7 @@ def same_view_again(reader: Reader, path, root):
     return root
 
 
-def rowwise(reader: Reader, var):
+def rowwise(reader: Reader, var: Any) -> bool:
     """Whether an array certainly lies in memory row by row, without gaps (C's order)."""
     if alias.is_number(var):
         return True
@@ -140,7 +142,7 @@ def made_rowwise(reader: Reader, made, var):
     return order == "vector" and rank == 1
 
 
-def one_entry(reader: Reader, new, parent):
+def one_entry(reader: Reader, new: Any, parent: Any) -> Any:
     """An array without axes, whose one entry an array with axes shows."""
     first = Const(0 if new.fact.rank == 1 else (0,) * new.fact.rank)
     entry = reader.build.item(new, first, parent.hint, parent.kind)
@@ -148,7 +150,7 @@ def one_entry(reader: Reader, new, parent):
     return entry
 
 
-def locked_by(reader: Reader, var):
+def locked_by(reader: Reader, var: Any) -> Any:
     """The operation by which an array may show one that NumPy does not let be written, or None."""
     while isinstance(var, Var) and isinstance(made := made_as(reader, var), Apply) and \
             memory_of(made).shares == "first":
@@ -158,13 +160,13 @@ def locked_by(reader: Reader, var):
     return None
 
 
-def not_let(reader: Reader, made, node):
+def not_let(reader: Reader, made: Any, node: gast.AST | None) -> None:
     name = getattr(made.function, "__name__", "")
     fail(reader, LanguageError, f"np.{name} gives a view that NumPy does not let be written", node,
          "Copy first: .copy(); or index the array itself.")
 
 
-def moved_back(reader: Reader, made, new, parent, node):
+def moved_back(reader: Reader, made: Any, new: Any, parent: Any, node: gast.AST | None) -> Any:
     """The array whose entries, moved by an operation, are `new`."""
     name, memory, rule = getattr(made.function, "__name__", ""), memory_of(made), RULES.get(made.function)
     if memory is LOCKED:
@@ -201,7 +203,7 @@ def place_written(reader: Reader, made, new, parent):
     return reader.build.let(parent.hint, Apply(put, (parent, index, value)), parent.fact, parent.kind)
 
 
-def may_be_cell(reader: Reader, var):
+def may_be_cell(reader: Reader, var: Any) -> bool:
     """An array without axes, which is written in place, is no number: so made, or an argument."""
     if not isinstance(var, Var) or not isinstance(var.fact, Array) or var.fact.dims or var.fact.weak:
         return False
@@ -218,12 +220,12 @@ def may_be_cell(reader: Reader, var):
     return rule is not None and bool(rule.options.get("cell"))
 
 
-def shows_nothing(reader: Reader, var):
+def shows_nothing(reader: Reader, var: Any) -> bool:
     """Whether a value is a number for certain: an entry that was read is a copy, and an array of it has its own."""
     return alias.is_number(var) and not may_be_cell(reader, var)
 
 
-def as_cell(reader: Reader, value):
+def as_cell(reader: Reader, value: Any) -> Any:
     """A number that a function has put into an array without axes of its own."""
     fact = fact_of(value) if isinstance(value, (Var, Const)) else None
     if not isinstance(fact, Array) or fact.dims or isinstance(value, Const) or fact.weak or may_be_cell(reader, value):
@@ -233,14 +235,14 @@ def as_cell(reader: Reader, value):
     return cell
 
 
-def copied_cell(reader: Reader, value, made):
+def copied_cell(reader: Reader, value: Any, made: Any) -> Any:
     """What an operation makes of an array without axes: another such array, also where it is the same number."""
     if not may_be_cell(reader, value):
         return made
     return as_cell(reader, alias_of(reader, made) if made is value else made)
 
 
-def alias_of(reader: Reader, value, tokens=None):
+def alias_of(reader: Reader, value: Any, tokens: Any = None) -> Any:
     """Another name for a value, as an array of its own or of given storages."""
     new = reader.build.let(value.hint, value, value.fact)
     reader.memory.tokens[new] = frozenset({new}) if tokens is None else tokens
