@@ -15,7 +15,7 @@ asked for, or would change something between two of a loop's passes, is refused.
 an iterator that changes something when it is gone through
 """
 import functools
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
@@ -215,7 +215,7 @@ def as_it_was(reader: Reader, reads: tuple, node: gast.AST | None) -> None:
     must_be_unwritten(reader, reads, node)
 
 
-def read_later(reader: Reader, value: Any, arrays: Sequence, late: gast.AST | None = None) -> Any:
+def read_later(reader: Reader, value: Any, arrays: list | tuple, late: gast.AST | None = None) -> Any:
     """What a name may hold that Python goes through later: enumerate, zip, map or a generator over arrays.
 
     late: the function, or the generator, that makes the elements; without one they are rows, which may change

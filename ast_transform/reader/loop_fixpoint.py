@@ -5,6 +5,7 @@ This is the fixpoint iteration of an abstract interpreter.  A body comes in, as 
 the body come out.  What a reading needs and does not find joins what the loop carries, and the body is read again: a
 storage that is written into, a list that grows, a wider kind, a name that has no value yet.
 """
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -171,8 +172,8 @@ class Pass:
         self.body, self.outcome = [], None
 
 
-def read_until_stable(reader: Reader, node: gast.AST | None, enter: Any, test: Any, runs: Any = False, since: Any = None, certain: Any = lambda: None,
-                      some: Any = lambda: False) -> Any:
+def read_until_stable(reader: Reader, node: Any, enter: Callable[[], None] | None, test: Any, runs: bool = False,
+                      since: Any = None, certain: Callable = lambda: None, some: Callable = lambda: False) -> tuple:
     """(carries, body, head) of a loop: its body is read until the kinds of what it carries come to rest.
 
     certain: gives what each pass of a loop that certainly has one begins with, its index and items.

@@ -445,7 +445,7 @@ def put_back(reader: Reader, path: list, new: Any, node: gast.AST | None) -> Any
     return new
 
 
-def one_cell_of(reader: Reader, var: Any, values: Sequence) -> None:
+def one_cell_of(reader: Reader, var: Any, values: list | tuple) -> None:
     """Notes that a value is one of others, where these may be arrays without axes."""
     found = [v for v in values if may_be_cell(reader, v)]
     if found and isinstance(var, Var) and isinstance(var.fact, Array) and not var.fact.dims and not var.fact.weak:
