@@ -6,7 +6,7 @@ once: the array itself, or the same view of it.  What may or may not show it bec
 read.  A loop that writes into an array from before it carries that array under a name of its own.
 """
 import operator
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from typing import Any
