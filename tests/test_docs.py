@@ -16,6 +16,8 @@ import scipy.special  # noqa: F401
 
 from gradscribe.ast_transform.core.rule import RULES
 
+pytestmark = pytest.mark.compiled
+
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md"))]
 BLOCK = re.compile(r"(<!-- (?:not run|printed) -->\n+)?^```python\n(.*?)^```", re.DOTALL | re.MULTILINE)

@@ -217,6 +217,7 @@ PICKLED = {
 }
 
 
+@pytest.mark.compiled
 @pytest.mark.parametrize("name", PICKLED)
 @pytest.mark.parametrize("used", [False, True])
 @pytest.mark.parametrize("again", [lambda fn: pickle.loads(pickle.dumps(fn)), copy.copy, copy.deepcopy],

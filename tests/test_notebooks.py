@@ -54,6 +54,7 @@ def run(path, solved):
     return namespace, exercises
 
 
+@pytest.mark.compiled
 @pytest.mark.slow
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=[p.stem for p in NOTEBOOKS])
 def test_runs(path, capsys):
@@ -63,6 +64,7 @@ def test_runs(path, capsys):
     assert capsys.readouterr().out.count("no answer yet") == exercises > 1
 
 
+@pytest.mark.compiled
 @pytest.mark.slow
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=[p.stem for p in NOTEBOOKS])
 def test_exercises(path, capsys):

@@ -123,6 +123,7 @@ def interrupted_once(monkeypatch, holder, name):
     (monkeypatch.setitem if isinstance(holder, dict) else monkeypatch.setattr)(holder, name, now)
 
 
+@pytest.mark.compiled
 @pytest.mark.parametrize("holder, name", [
     (dispatch.EVALUATE, "BinOp"), (cache, "key_of"), (jit_cpu, "_put"), (jit_cpu, "compiled_and_kept"),
     (cache, "save"), (cache.os, "replace"), (cache, "prune"),
@@ -169,6 +170,7 @@ def amid_something(module, then):
     return space["inner"]()
 
 
+@pytest.mark.compiled
 @pytest.mark.parametrize("module", ["llvmlite.binding.ffi", "numba.core.codegen", "importlib._bootstrap"])
 def test_what_is_done_as_a_whole(module):
     done = []
@@ -182,6 +184,7 @@ def test_what_is_done_as_a_whole(module):
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
+@pytest.mark.compiled
 def test_what_need_not_be_done_as_a_whole():
     done = []
 
@@ -193,6 +196,7 @@ def test_what_need_not_be_done_as_a_whole():
     assert not done
 
 
+@pytest.mark.compiled
 def test_it_is_tried_again():
     """What comes amid something stops a moment later, not at the end."""
     begin = time.perf_counter()
@@ -228,6 +232,7 @@ INTERRUPTED = textwrap.dedent("""
 """)
 
 
+@pytest.mark.compiled
 @pytest.mark.slow
 def test_ctrl_c_at_any_time(tmp_path):
     file = tmp_path / "program.py"

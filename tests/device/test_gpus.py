@@ -226,6 +226,7 @@ def test_machine_code(there):
 
 # --- which devices ----------------------------------------------------------------------------------------------------
 
+@pytest.mark.compiled
 def test_arrays_say_where(there, monkeypatch):
     """Arrays of a device, and devices that are GPUs, ask for GPUs; NumPy's alone are taken by threads."""
     monkeypatch.setattr(machine, "cores", lambda: 4)

@@ -7,6 +7,8 @@ import pytest
 
 import gradscribe as gs
 
+pytestmark = pytest.mark.compiled
+
 BYTES, SHORT = np.array([3, 1, 250], np.uint8), np.array([100000, -2**31, 7], np.int32)
 
 

@@ -26,6 +26,7 @@ def test_no_float16():
         support.compiled(f, np.ones(3, np.float16))
 
 
+@pytest.mark.compiled
 def test_numba_complains_at_the_line(monkeypatch):
     def f(a):
         print("at", a)

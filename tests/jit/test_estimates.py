@@ -4,6 +4,8 @@ import pytest
 
 import gradscribe as gs
 
+pytestmark = pytest.mark.compiled
+
 X = np.array([0, -0.0, np.inf, 1, 4, 1e-40, 1e38, 3e38, 2, 9, 0.25, 1e-30, 16, 25, np.nan, -1] * 5, np.float32)
 
 

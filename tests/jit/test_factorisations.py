@@ -61,6 +61,7 @@ PROGRAMS = [(likelihood, 1), (compliance, 1), (both_sides, 1), (steps, 1), (in_a
             (all_of_them, None), (of_a_part, 1), (changed_between, 2)]
 
 
+@pytest.mark.compiled
 @pytest.mark.parametrize("f, count", PROGRAMS)
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 def test_gradients(f, count, dtype):
@@ -117,6 +118,7 @@ def test_lengths_that_differ():
         gs.jit(lambda A, b: np.linalg.solve(A, b))(np.ones((3, 4)), np.ones(3))
 
 
+@pytest.mark.compiled
 def test_views_and_other_orders():
     A, b = matrix(9), np.linspace(0.5, 1.5, 9)
 
@@ -182,6 +184,7 @@ TRIANGULAR = [(cholesky_solve, 4, 0), (upper_cholesky, 6, 0), (least_squares, 3,
               (upper_part, 4, 0), (written_to, 2, 1), (off_diagonal, 0, 1)]
 
 
+@pytest.mark.compiled
 @pytest.mark.parametrize("f, substitutions, factorisations", TRIANGULAR)
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 def test_triangular_matrices(f, substitutions, factorisations, dtype):
@@ -210,6 +213,7 @@ def test_triangular_matrices_in_batches_and_of_complex_numbers(f):
         np.testing.assert_allclose(gs.jit(f)(z, b[0] + 0j), f(z, b[0] + 0j), rtol=1e-10)
 
 
+@pytest.mark.compiled
 @pytest.mark.parametrize("columns", [(), (0,), (1,), (3,), (4,), (7,)])
 @pytest.mark.parametrize("n", [0, 1, 8, 9, 40])
 def test_right_sides(n, columns):

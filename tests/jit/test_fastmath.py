@@ -4,6 +4,8 @@ import pytest
 
 import gradscribe as gs
 
+pytestmark = pytest.mark.compiled
+
 
 def polynomial(x, y, s):
     return x * y + s * x - y / (x * x + 1.0)

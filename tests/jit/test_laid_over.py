@@ -87,6 +87,7 @@ def differences(f, args, place, step=1e-6):
     return out
 
 
+@pytest.mark.compiled
 @pytest.mark.slow
 @pytest.mark.parametrize("function", [subtracted, met], ids=lambda f: f.__name__)
 def test_compiled(function):

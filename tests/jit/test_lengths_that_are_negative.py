@@ -4,6 +4,8 @@ import pytest
 
 import gradscribe as gs
 
+pytestmark = pytest.mark.compiled
+
 
 def filled(x, n):
     a = np.empty((n - 5, 3))

@@ -40,6 +40,7 @@ def layers(Ws, bs, x):
     return np.sum(x * x)
 
 
+@pytest.mark.compiled
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 def test_layers(dtype, monkeypatch):
     Ws = [RNG.normal(size=(20, 20)).astype(dtype) for _ in range(4)]

@@ -12,6 +12,8 @@ import pytest
 
 import gradscribe as gs
 
+pytestmark = pytest.mark.compiled
+
 log = logging.getLogger("tests.reports")
 X = np.array([0.5, -1.5, 2.0])
 

@@ -208,6 +208,7 @@ def test_adjoint(rule, k):
     compare_adjoint(rule, k)
 
 
+@pytest.mark.compiled
 @pytest.mark.parametrize("rule, k", cases([r for r in SAMPLED if r.kind == "elementwise"][::4], every=False))
 def test_float32(rule, k):
     """The dtype is NumPy's."""

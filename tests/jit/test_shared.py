@@ -6,6 +6,8 @@ import pytest
 import gradscribe as gs
 from gradscribe.codegen.loops.uniform import PLACES
 
+pytestmark = pytest.mark.compiled
+
 FUNCTIONS = ["sin", "exp", "tanh", "log1p", "arctan", "expm1", "cosh", "cbrt"]
 
 

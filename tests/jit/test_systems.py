@@ -7,6 +7,8 @@ import pytest
 import gradscribe as gs
 from gradscribe.runtime import francis, systems
 
+pytestmark = pytest.mark.compiled
+
 # On either side of the lengths where the way changes, and stacks that fill no block, one, and one and a bit.
 ROWS = [0, 1, 2, 3, 5, systems.SMALL_OF_FEW, systems.SMALL_OF_FEW + 1, systems.SMALL_VALUES, systems.SMALL_VALUES + 1,
         systems.SMALL, systems.SMALL + 1, systems.SMALL_MATRIX, systems.SMALL_MATRIX + 1, francis.SMALL,

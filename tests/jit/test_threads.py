@@ -58,6 +58,7 @@ def leaves(tree):
     return [x for t in tree for x in leaves(t)] if isinstance(tree, tuple) else [np.asarray(tree)]
 
 
+@pytest.mark.compiled
 @pytest.mark.slow
 @pytest.mark.parametrize("name", CASES)
 def test_values(name):

@@ -224,6 +224,7 @@ EXACT = {
 }
 
 
+@pytest.mark.compiled
 @pytest.mark.parametrize("name", EXACT)
 def test_compiled_the_same_bits(name):
     f = EXACT[name]

@@ -85,6 +85,7 @@ def test_in_loops_and_branches():
         "g_sent psum_start", "s_sent psum_start", "total psum_done", "total psum_done"], text
 
 
+@pytest.mark.compiled
 @pytest.mark.parametrize("options", [{"overlap": True}, {"overlap": True, "compress": True}])
 def test_on_threads_the_text_means_the_same(options):
     """The halves on threads meet in the second one; plain and compiled."""
@@ -156,6 +157,7 @@ def program_of(seed):
                       "    return np.sum(a * b) + np.sum(c * d), a, b, c, d", ""])
 
 
+@pytest.mark.compiled
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(6))
 def test_random_programs(seed, tmp_path):
@@ -180,6 +182,7 @@ def test_random_programs(seed, tmp_path):
 
 # --- single precision -------------------------------------------------------------------------------------------------
 
+@pytest.mark.compiled
 def test_compressed_is_the_sum_of_single_precision():
     f = gs.pmap(lambda x: (lax.psum(x, "i"), lax.pmean(x[0, 0], "i")), "i", compress=True, devices=[0, 1])
     total, mean = f(X)
@@ -195,6 +198,7 @@ def test_compressed_is_the_sum_of_single_precision():
     assert whole(X[:, :0]).shape == (2, 0, 4)
 
 
+@pytest.mark.compiled
 def test_compressed_gradient_inside():
     def f(x):
         return np.sum(np.sin(lax.psum(x ** 2, "i")))

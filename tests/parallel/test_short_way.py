@@ -17,6 +17,8 @@ from gradscribe.codegen import launching, meeting
 from gradscribe.runtime import teams
 from gradscribe.runtime.groups import Lost
 
+pytestmark = pytest.mark.compiled
+
 rng = np.random.default_rng(17)
 log = logging.getLogger("tests.short_way")
 

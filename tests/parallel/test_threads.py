@@ -16,6 +16,8 @@ sys.path.append(str(Path(__file__).resolve().parents[1] / "oracle"))
 
 from pmap_programs import PROGRAMS  # noqa: E402  those that are compared with JAX
 
+pytestmark = pytest.mark.compiled
+
 rng = np.random.default_rng(11)
 X = rng.standard_normal((4, 3))
 SAMPLE = ["total", "total_1", "of_a_tree", "gathered_in_a_row", "scattered_shares", "exchanged", "ring", "in_a_scan",

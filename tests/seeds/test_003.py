@@ -132,6 +132,7 @@ def print_hello():
     print("Hello!")
 
 
+@pytest.mark.compiled
 @WRAPS
 def test_s24_prints_on_every_call(wrap, capsys):
     hello = wrap(print_hello)

@@ -122,6 +122,7 @@ def printing(x):
     return np.log(x) / np.log(2.0)
 
 
+@pytest.mark.compiled
 def test_s41_prints_are_in_the_source(capsys):
     """A side effect that is done: on each call, before the value, where the source says."""
     df = gs.grad(printing)
@@ -291,6 +292,7 @@ def gaussian_process(params, x, y):
     return 0.5 * (y @ np.linalg.solve(k, y) + logdet + len(x) * np.log(2 * np.pi))
 
 
+@pytest.mark.compiled
 @WRAPS
 def test_s42_gaussian_process(wrap):
     x = np.linspace(-2, 2, 12)

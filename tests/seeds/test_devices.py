@@ -15,6 +15,8 @@ sys.path.append(str(Path(__file__).resolve().parents[2] / "examples"))
 
 import spectral  # noqa: E402  beside the others, in examples
 
+pytestmark = pytest.mark.compiled
+
 EXAMPLE = Path(spectral.__file__)
 
 
