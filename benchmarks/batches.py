@@ -1,7 +1,7 @@
 """Every rule's whole-batch form against a loop over the examples.
 
-    python benchmarks/batches.py                all names: how many forms, how many loops, every difference
-    python benchmarks/batches.py sort np.pad    some of them
+python benchmarks/batches.py                all names: how many forms, how many loops, every difference
+python benchmarks/batches.py sort np.pad    some of them
 """
 import argparse
 import collections

@@ -1,7 +1,7 @@
 """The corpus over batches: vmap of the function, vmap of its gradient and the gradient of its vmap against loops.
 
-    python benchmarks/corpus_vmap.py            every function; how many agree, are refused, differ
-    python benchmarks/corpus_vmap.py --jit      the same, compiled
+python benchmarks/corpus_vmap.py            every function; how many agree, are refused, differ
+python benchmarks/corpus_vmap.py --jit      the same, compiled
 """
 import argparse
 import collections

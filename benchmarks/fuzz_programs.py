@@ -78,7 +78,8 @@ def register(source, name):
 
 class ComplexBuffers:
     """NumPy through which a complex step comes: new arrays are complex unless a dtype is named, nothing is conjugated
-    and no number loses its imaginary part."""
+    and no number loses its imaginary part.
+    """
 
     def __getattr__(self, name):
         if name == "vdot":

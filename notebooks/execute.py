@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Run each notebook from top to bottom and store what its cells show: `make notebooks`.
 
-    python notebooks/execute.py [FILE ...]
+python notebooks/execute.py [FILE ...]
 """
 import os
 import sys

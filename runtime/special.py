@@ -125,7 +125,8 @@ def comb(n, k, binomial):
 
 def gammainc_slope(a, x, psi):
     """The derivative of the regularised incomplete gamma function in a, by its series or the continued fraction of its
-    complement.  psi: digamma of a."""
+    complement.  psi: digamma of a.
+    """
     if not (a > 0 and x >= 0):
         return math.nan
     if x == 0 or x == math.inf:

@@ -358,7 +358,8 @@ def call_custom(reader: Reader, rule: Any, function: Callable, args: list, words
 
 def in_places(reader: Reader, function, args, words):
     """Arguments, and defaults of those left out, in the order of the parameters: a rule of the user's own has no
-    other names for them."""
+    other names for them.
+    """
     try:
         parameters = inspect.signature(function).parameters.values()
         given = inspect.signature(function).bind(*args, **words).arguments

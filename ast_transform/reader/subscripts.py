@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The forms in which np.einsum is called, as one: a text, and the operands.  What np.r_, np.c_, np.mgrid and np.ogrid
-make of what stands in their brackets."""
+make of what stands in their brackets.
+"""
 from typing import Any
 
 import gast

@@ -43,7 +43,8 @@ def as_taken(reader: Reader, rule: Any, bound: Any, args: list, words: dict[str,
 
 def taken_for(reader: Reader, takes, value, node):
     """A list as what an argument is taken for; where a record does not say, an array if a derivative may go through
-    it: lists of whole numbers may be lengths, axes or places."""
+    it: lists of whole numbers may be lengths, axes or places.
+    """
     if isinstance(value, RangeValue) and takes == ARRAY:
         return dispatch.call_known(reader, np.arange, [value.start, value.stop, value.step], {}, node)
     if takes == AS_GIVEN or isinstance(value, Part) and not isinstance(value.fact, Sequence):

@@ -111,7 +111,8 @@ def scaled_columns(m, s):
 @static
 def like_the_matrices(a, *others):
     """Of the shape of square matrices, or of the stack of such that has the most axes, where these are of numbers that
-    LAPACK takes as they are."""
+    LAPACK takes as they are.
+    """
     given = (a, *others)
     dtype = np.result_type(*(np.dtype(m.dtype) for m in given))
     longest = max(given, key=lambda m: m.rank)

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """The exceptions of the compiler, which point to the user's line, and the renderer of their messages.
 
-    RuleError: np.sort has no derivative rule
-      model.py:14, in loss
-        y = np.sum(np.sort(x)[:k])
-                   ^^^^^^^^^^
-      grad(loss) asks for x, and y depends on it.
+RuleError: np.sort has no derivative rule
+model.py:14, in loss
+y = np.sum(np.sort(x)[:k])
+^^^^^^^^^^
+grad(loss) asks for x, and y depends on it.
 """
 from gradscribe.ast_transform.source import cells
 

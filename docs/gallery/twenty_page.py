@@ -1,6 +1,6 @@
 """Writes docs/gallery/sources.md: each function of twenty.py, and what is made of it beside it.
 
-    python docs/gallery/twenty_page.py
+python docs/gallery/twenty_page.py
 """
 import inspect
 from pathlib import Path

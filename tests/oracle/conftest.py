@@ -1,6 +1,7 @@
 """JAX compiles each operation anew for each shape, which is most of these tests' time: it shall not polish what it
 compiles.  The two flags more than halve it; a version of XLA that does not know one of them would end the process, so
-a process of its own is asked first."""
+a process of its own is asked first.
+"""
 import os
 import subprocess
 import sys
