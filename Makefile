@@ -105,7 +105,7 @@ types: $(VENV)/.test
 	@cd build/types && $(CURDIR)/$(BIN)/mypy --config-file $(CURDIR)/setup.cfg --cache-dir $(CURDIR)/.mypy_cache -p gradscribe
 
 oracle: $(VENV)/.bench
-	$(BIN)/python -m pytest -n $(WORKERS) --dist=worksteal tests/oracle
+	$(PYTEST) --sample $(SAMPLE) tests/oracle
 
 legibility: $(VENV)/.test
 	@$(BIN)/python benchmarks/legibility.py && $(BIN)/python benchmarks/reading.py
@@ -188,7 +188,7 @@ golden: $(VENV)/.test
 	@git --no-pager diff -- 'tests/*/emitted' 'tests/*/golden' ARCHITECTURE.md && git status --short -- 'tests/*/emitted' 'tests/*/golden'
 
 samples: $(VENV)/.test
-	GRADSCRIBE_COMPILE_SAMPLES=1 $(BIN)/python -m pytest -n $(WORKERS) --dist=worksteal tests/jit/test_rules.py
+	GRADSCRIBE_COMPILE_SAMPLES=1 $(PYTEST) tests/jit/test_rules.py
 
 rules: $(VENV)/.core
 	@$(BIN)/python benchmarks/covered.py
