@@ -8,7 +8,9 @@ that thousands of programs take minutes.  Exit 1 if a program is wrong.
 import argparse
 import collections
 import concurrent.futures
+import functools
 import math
+import re
 import sys
 import time
 import types
@@ -25,8 +27,9 @@ MATH = types.SimpleNamespace(**vars(math))
 MATH.ldexp = lambda x, k: math.ldexp(x, int(k))             # Numba's takes NumPy's whole numbers, too
 
 
-def plain(text, label, kinds, flags, function=None):
-    """The function of a text that is meant for Numba; stands in for jit_cpu.compiled_text."""
+@functools.cache
+def words_of_texts():
+    """What texts for Numba may name, as plain Python: one namespace for all of them."""
     space = {"np": np, "Unsaid": Unsaid}
     for module in RUNTIME:
         space.update({k: v for k, v in vars(module).items() if not k.startswith("__")})
@@ -35,6 +38,13 @@ def plain(text, label, kinds, flags, function=None):
         space[name] = types.FunctionType(function.__code__, space, name, function.__defaults__)
     space.update({n: getattr(special, n.removeprefix(foreign.PREFIX)) for n in foreign.NAMES
                   if hasattr(special, n.removeprefix(foreign.PREFIX))})
+    return space
+
+
+def plain(text, label, kinds, flags, function=None):
+    """The function of a text that is meant for Numba; stands in for jit_cpu.compiled_text."""
+    known = words_of_texts()
+    space = {n: known[n] for n in set(re.findall(r"\b[A-Za-z_]\w*\b", text)) if n in known}
     exec(compile(text, "<lowered>", "exec"), space)
 
     def call(*args):
