@@ -3,6 +3,7 @@
 import functools
 import inspect
 import operator
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -108,6 +109,8 @@ def only_shown_by(reader: Reader, name, held):
 
 @executes("AugAssign")
 def execute_aug_assign(reader: Reader, node):
+    read: Callable[..., Any]
+    write: Callable[..., Any]
     target, function = node.target, BINARY[type(node.op)]
     if isinstance(target, gast.Name):
         with pending_values(

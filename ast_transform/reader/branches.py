@@ -23,7 +23,7 @@ import copy
 import operator
 from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 import gast
 import numpy as np
@@ -173,8 +173,8 @@ def short_circuit(reader: Reader, value: Any, other: Callable, node: gast.AST | 
         steps, reader.build.block = reader.build.block, outer
     if (reader.memory.writes, reader.environment.bound_names) != writes:       # an arm of a branch, then
         restore(before)
-        arms = [other, lambda: value]
-        return by_branch(reader, test, *(arms if conjunction else arms[::-1]), node)
+        then, orelse = (other, lambda: value) if conjunction else (lambda: value, other)
+        return by_branch(reader, test, then, orelse, node)
     right_is_test = isinstance(right, (Var, Const)) and getattr(fact_of(right), "kind", "") == "b"
     left_is_test = isinstance(value, Var) and value.fact.kind == "b"
     if right_is_test and left_is_test and all(_harmless(s) for s in steps):
@@ -219,8 +219,8 @@ def choose(reader: Reader, test: Any, then: Callable, orelse: Callable, node: ga
 
 def by_branch(reader: Reader, test, then, orelse, node):
     """A value that depends on a test, where what gives it writes into arrays or containers, or sets names."""
-    given = [lambda arm=arm: Returned(settle(reader, arm())) for arm in (then, orelse)]
-    return read_branch(reader, test, *given, node, "value").value
+    first, second = (lambda arm=arm: Returned(settle(reader, arm())) for arm in (then, orelse))
+    return read_branch(reader, test, first, second, node, "value").value
 
 
 def joined_value(reader: Reader, test, then, x, orelse, y, node):
@@ -283,7 +283,7 @@ def branch_of(reader: Reader, test, before, first, second, node, hint):
     reader.build.block.append(branch)
     if outcome_1 is RAISED and outcome_2 is RAISED:
         return RAISED
-    memo = {}
+    memo: dict[Any, Any] = {}
     merge_arms(reader, before, (state_1, outcome_1), (state_2, outcome_2), branch, memo)
     result = met_results(reader, outcome_1, outcome_2, branch, node, memo, hint or result_name(reader))
     left_by(reader, branch)
@@ -313,7 +313,7 @@ def met_results(reader: Reader, outcome_1, outcome_2, branch, node, memo, hint):
             fail(reader, ShapeError, f"the function returns {getattr(value, 'reason', 'nothing on one path')}", node,
                  "Return a value on every path.")
         value = returned[0].value
-        sides = (value, UNDEFINED) if returned[0] is outcome_1 else (UNDEFINED, value)
+        sides: tuple[Any, Any] = (value, UNDEFINED) if returned[0] is outcome_1 else (UNDEFINED, value)
         return Returned(join_paths(reader, *sides, hint, branch, USER, memo))
     return None
 
@@ -603,7 +603,7 @@ def listed_walk(reader: Reader, walk: Any, node: gast.AST | None, fixed: bool = 
 
 def as_number(reader: Reader, value: Any) -> Any:
     """A length or a whole number of the arguments as the number that it is, for which the version will hold."""
-    length = fact_of(value).length if isinstance(value, Var) and isinstance(value.fact, Array) else None
+    length: Any = fact_of(value).length if isinstance(value, Var) and isinstance(value.fact, Array) else None
     few = length is not None and length.size is not None and length.size < FEW
     return Const(length.size) if few and unify(length, Length(None, length.size)) else value
 
@@ -631,7 +631,7 @@ def elements_of_value(reader: Reader, value: Any, node: gast.AST | None, fixed: 
         size = value.fact.dims[0].normal()
         if size.symbol is None:
             return [reader.build.item(value, Const(k)) for k in range(size.offset)]
-    return (walk if walk.static is not None else listed_walk(reader, walk, node, fixed)).static
+    return cast(list, (walk if walk.static is not None else listed_walk(reader, walk, node, fixed)).static)
 
 
 def _equal(a, b):

@@ -108,7 +108,7 @@ def _names_of_results(rule, count):
     return ()
 
 
-def given_beforehand(reader: Reader, function: Callable) -> tuple:
+def given_beforehand(reader: Reader, function: functools.partial) -> tuple:
     """The arguments that functools.partial has been given; a list among them may be changed between calls."""
     reader.environment.guards += [(function, "args", function.args), (function, "keywords", function.keywords)]
     return [lift(reader, a, "given") for a in function.args], {
@@ -247,7 +247,8 @@ def call_node(reader: Reader, node: gast.AST | None, function: Any) -> Any:
 
 
 def called(reader: Reader, node, function):
-    words, owner = {}, [function] if isinstance(function, Struct) or held_by(function) else []
+    words: dict[Any, Any] = {}
+    owner = [function] if isinstance(function, Struct) or held_by(function) else []
     with pending_values(reader, owner), pending_values(reader, []) as args, pending_values(reader, []) as named:
         for a in node.args:
             args += starred(reader, function, a) if isinstance(a, gast.Starred) else [dispatch.evaluate(reader, a)]

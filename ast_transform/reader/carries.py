@@ -228,7 +228,7 @@ def after_struct(reader: Reader, n: str, value: Any, carries: list, earlier: Any
 @late
 def containers_held(reader: Reader) -> dict:
     """The containers that names hold: by mark, each with its items and the places where it is found."""
-    found = {}
+    found: dict[Any, tuple] = {}
     def visit(v, place):
         for k, i in enumerate(held_by(v)):
             visit(i, (*place, k))
@@ -358,7 +358,7 @@ def enter_container(reader: Reader, place: tuple, known: dict, held: dict, alias
     return holder, list(holder.items)
 
 
-def changed_items(reader: Reader, holders: dict, held: dict, stores: dict, lost: list) -> dict:
+def changed_items(reader: Reader, holders: dict, held: dict, stores: dict, lost: list) -> dict | None:
     """Each carried operand in a container with what a pass makes of it; other items must stay what they are."""
     pairs, after, more = {}, containers_held(reader), False
     for place, (holder, items) in holders.items():

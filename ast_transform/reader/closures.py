@@ -78,7 +78,7 @@ def call_closure_convert(reader: Reader, function, args, words, node):
     """closure_convert(fun, *example_args): what fun reads and can be differentiated in becomes arguments."""
     if not is_function(args[0]):
         return Struct("tuple", [args[0], Struct("list", [])])
-    env = {}
+    env: dict[Any, Any] = {}
     closed = with_parameters(reader, args[0], env)
     hoisted = {p: v for p, v in env.items() if p.fact.differentiable}
     closed = substituted_value(closed, {p: v for p, v in env.items() if p not in hoisted})

@@ -5,6 +5,7 @@ A container keeps its mark where it is copied for an arm, so the same list of bo
 that may be either of two is not changed while another name shows one of them.
 """
 import copy
+from collections.abc import Iterable
 from functools import partial
 from typing import Any
 
@@ -18,7 +19,7 @@ from gradscribe.ast_transform.reader.values import SPENT, Conflict, Grown, Struc
 from gradscribe.ast_transform.source.diagnose import LanguageError, ShapeError
 
 
-def lend(reader: Reader, containers: tuple) -> None:
+def lend(reader: Reader, containers: Iterable[Any]) -> None:
     containers = list(containers)
     reader.containers.lent.update(containers)
     reader.containers.outside.update(containers)
@@ -122,7 +123,8 @@ def related_containers(reader: Reader, made: Any, olds: list, shared: dict, path
 
 def shares_no_more(reader: Reader, own: set, shared: dict) -> bool:
     """Notes which containers the names of a loop share when a pass ends; whether that was known."""
-    found, rest = {}, True
+    found: dict[Any, list] = {}
+    rest = True
 
     def visit(value, place, above):
         if isinstance(value, Struct) and value.mark not in above:

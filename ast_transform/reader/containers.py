@@ -10,7 +10,7 @@ f(x):
 """
 import collections
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import gast
@@ -98,7 +98,7 @@ def extend_list(reader: Reader, old, value, node):
     changing(reader, old, node).items += items
 
 
-def put_all(holder: Any, pairs: list) -> None:
+def put_all(holder: Any, pairs: Iterable[tuple[Any, Any]]) -> None:
     for key, value in pairs:
         if key in holder.keys:
             holder.items[holder.keys.index(key)] = value
@@ -176,7 +176,8 @@ def take_element(reader: Reader, holder, index, node):
 def container_method(reader: Reader, value: Any, name: str, args: list, words: dict[str, Any],
                      node: gast.AST | None) -> Any:
     kind = SPECIAL_KINDS.get(value.cls, value.kind)
-    handler, least, most, known = METHODS_OF.get((kind, name)) or METHODS_OF.get((value.kind, name)) or [None] * 4
+    found: Any = METHODS_OF.get((kind, name)) or METHODS_OF.get((value.kind, name)) or [None] * 4
+    handler, least, most, known = found
     if handler is None or kind == "deque" and name in NOT_OF_A_DEQUE:
         fail(
             reader,
@@ -436,7 +437,7 @@ def bounded_method(reader: Reader, value: Any, name: str, args: list, words: dic
     return result
 
 
-def made_of(reader: Reader, args: list, words: dict[str, Any], node: gast.AST | None) -> tuple:
+def made_of(reader: Reader, args: list, words: dict[str, Any], node: gast.AST | None) -> tuple[list, tuple]:
     """The items and keys of dict(*args, **words)."""
     new = Struct("dict", [])
     put_all(new, [*pairs_of(reader, args[0] if args else None, node), *words.items()])

@@ -26,7 +26,7 @@ import operator
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 import gast
 import numpy as np
@@ -121,7 +121,7 @@ def element_of(reader: Reader, items: list, node: gast.AST | None) -> Any:
 def joined_fact(reader: Reader, a, b, node):
     """The fact of two kinds of elements; NumPy must make of them what the fact says."""
     try:
-        fact = join(a, b, "?item")
+        fact = cast(Array, join(a, b, "?item"))
     except Mismatch as error:
         fail(reader, ShapeError, f"a list of unknown length that holds {error}", node,
              "Make all its elements of one kind, or keep two lists.")
@@ -195,7 +195,7 @@ def length_known(reader: Reader, length):
     return None
 
 
-def or_grown(reader: Reader, node: gast.AST | None, finish: Callable) -> Any:
+def or_grown(reader: Reader, node: gast.AST, finish: Callable) -> Any:
     """A comprehension: over values known now, or else a loop that fills a list."""
     before, block = snapshot(reader), list(reader.build.block)
     try:
@@ -258,7 +258,7 @@ def own_scope(reader: Reader, generators: list, node: gast.AST | None) -> Iterat
         env.update({n: env.pop(hidden) for n, hidden in kept.items() if hidden in env})
 
 
-def comprehended(reader: Reader, node: gast.AST | None, function: Any) -> Any:
+def comprehended(reader: Reader, node: gast.AST, function: Any) -> Any:
     """sum(f(v) for v in x if ...) over a length that is not known is a loop."""
     if not (isinstance(function, Const) and function.value in (builtins.sum, np.sum) and len(node.args) == 1 and
             not node.keywords and isinstance(node.args[0], (gast.ListComp, gast.GeneratorExp))):

@@ -37,11 +37,12 @@ def is_report(reader: Reader, function: Any) -> bool:
 
 
 @late
-def told(reader: Reader, node: gast.AST | None, keep: Callable | None = None, what: str = "a report") -> Any:
+def told(reader: Reader, node: gast.AST, keep: Callable | None = None, what: str = "a report") -> Any:
     """A report, an assertion or a raise, with the attributes of objects as values; it changes nothing."""
     if any(isinstance(n, gast.NamedExpr) for n in gast.walk(node)):
         fail(reader, LanguageError, f"a name is set in {what}", node, REPORT)
-    given, env = {}, reader.environment.frame.env
+    given: dict[Any, Any] = {}
+    env = reader.environment.frame.env
 
     def visit(part):
         root = part

@@ -2,7 +2,6 @@
 """`try`: which exceptions its body may raise, and which handler takes them."""
 import copy
 import operator
-from collections.abc import Callable
 
 import gast
 
@@ -157,7 +156,7 @@ def may_raise_in(reader: Reader, body, by_structure):
     return True
 
 
-def raised_now(reader: Reader, found: Callable, node: gast.AST | None) -> None:
+def raised_now(reader: Reader, found: type, node: gast.AST | None) -> None:
     """A raise that a try around it is certain to see."""
     if any(b is reader.build.block and any(issubclass(found, w) for w in wanted)
            for b, wanted in filter(None, reader.context.tries)):

@@ -4,7 +4,7 @@ import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import Any
+from typing import Any, NoReturn
 
 import gast
 
@@ -53,7 +53,7 @@ def locate(reader: Reader, node: gast.AST | None) -> None:
 
 
 def fail(reader: Reader, kind: Callable, reason: str, node: gast.AST | None = None, advice: str = "",
-         python: Callable | None = None) -> None:
+         python: Callable | None = None) -> NoReturn:
     """Refuse; `python` is the exception that Python itself would raise here for certain."""
     origin = here(reader, node) if node is not None and reader.environment.frame.plain else reader.build.origin
     error = kind(reason, origin, advice)

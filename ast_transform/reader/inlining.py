@@ -113,7 +113,7 @@ def looped(reader: Reader, source: Any) -> Any:
     return replace(source, tree=loops.get(source.tree, source.tree))
 
 
-def inline_part(reader: Reader, part: Callable, args: list, words: dict[str, Any] = None) -> Any:
+def inline_part(reader: Reader, part: Callable, args: list, words: dict[str, Any] | None = None) -> Any:
     """Read a rule's part with operands for its parameters."""
     source = read(part)
     env = bound(reader, source, args, words or {}, None)

@@ -15,7 +15,7 @@ asked for, or would change something between two of a loop's passes, is refused.
 an iterator that changes something when it is gone through
 """
 import functools
-from collections.abc import Iterator
+from collections.abc import Collection, Iterable, Iterator
 from functools import partial
 from typing import Any
 
@@ -42,7 +42,7 @@ def made_late(function: Any) -> bool:
     return function is iter or isinstance(function, type) and issubclass(function, Iterator)
 
 
-def made_in_passes(reader: Reader, node: gast.AST | None) -> gast.AST | None:
+def made_in_passes(reader: Reader, node: gast.AST) -> gast.AST:
     """for h in map(f, xs)  ->  for x in xs: h = f(x): each pass makes its own element, as in Python.
 
     Also with enumerate around it, and where a generator makes the elements.
@@ -152,7 +152,7 @@ def lists_in(reader: Reader, value: Any) -> dict:
 
 def shows_lists(reader: Reader, value: Any, read: list, in_order: bool = False) -> Any:
     """An iterator that has been made of these values."""
-    found = {}
+    found: dict[Any, bool] = {}
     for v in read:
         for mark, so_far in lists_in(reader, v).items():
             found[mark] = found.get(mark, in_order) and so_far
@@ -161,7 +161,7 @@ def shows_lists(reader: Reader, value: Any, read: list, in_order: bool = False) 
     return value
 
 
-def lists_shown(reader: Reader, value: Any) -> dict:
+def lists_shown(reader: Reader, value: Any) -> Collection[Any]:
     """The lists that an iterator will read, or those in a container."""
     if isinstance(value, Struct):
         own = reader.containers.shown_lists.get(value, {}) if value.keys != SPENT else {}
@@ -174,7 +174,8 @@ def unwritten_since_now(reader: Reader, values):
 
     Objects from outside that the function writes are among them: what an element is made by may read them.
     """
-    found, values, seen = set(), [*values, *(reader.outer.now.held if reader.outer.places else ())], set()
+    found: set = set()
+    values, seen = [*values, *(reader.outer.now.held if reader.outer.places else ())], set()
     for v in values:
         if id(v) in seen:
             continue
@@ -215,7 +216,7 @@ def as_it_was(reader: Reader, reads: tuple, node: gast.AST | None) -> None:
     must_be_unwritten(reader, reads, node)
 
 
-def read_later(reader: Reader, value: Any, arrays: list | tuple, late: gast.AST | None = None) -> Any:
+def read_later(reader: Reader, value: Any, arrays: Iterable[Any], late: gast.AST | None = None) -> Any:
     """What a name may hold that Python goes through later: enumerate, zip, map or a generator over arrays.
 
     late: the function, or the generator, that makes the elements; without one they are rows, which may change

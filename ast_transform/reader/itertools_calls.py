@@ -20,6 +20,7 @@ import functools
 import itertools
 import operator
 from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -110,7 +111,7 @@ def call_groupby(reader: Reader, function, args, words, node):
     values, *key = args
     key = key[0] if key else words.get("key", Const(None))
     plain = isinstance(key, Const) and key.value is None
-    groups = []
+    groups: list[tuple[Any, list]] = []
     for item in map(partial(settle, reader), elements_of(reader, values, node)):
         label = item if plain else call_value(reader, key, [item], {}, node)
         if groups and place_of(reader, [groups[-1][0]], label, node, "whether a group ends here") == 0:

@@ -238,7 +238,7 @@ def written_at_places(reader: Reader, loop, c):
             not is_application(step.value, np.concatenate) or reads.count(c.inner) > 1 or c.next in reads:
         return
     (both,), row = step.value.args, None
-    made = reader.build.made.get(both.items[1]) if isinstance(both, Pack) and both.items[0] is c.inner else None
+    made: Any = reader.build.made.get(both.items[1]) if isinstance(both, Pack) and both.items[0] is c.inner else None
     if is_application(made, operator.getitem) and _is_new_axis(made.args[1]):
         row = made.args[0]
     elif is_application(made, np.array) and isinstance(made.args[0], Pack):

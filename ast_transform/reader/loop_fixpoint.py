@@ -452,7 +452,8 @@ def left_as_views(reader: Reader, after, names, slots, inner, held, kept, body, 
     The last pass leaves the view of what the array is then.  Its indices are carried, and no copy of its entries.
     Given with it: what a pass makes.
     """
-    found, ends, items = {}, {}, {value for _, value in held[2].values()}
+    found, items = {}, {value for _, value in held[2].values()}
+    ends: dict[Any, list] = {}
     items.update(v for m in names if m not in slots and m in after for v in held_variables(after[m]))
     for n in slots:
         for var, new in paired(reader, n, inner.get(n, {}), after.get(n, UNDEFINED)).values():
@@ -506,7 +507,7 @@ def keeps_value(reader: Reader, n, value, kept, reading):
         read or any(v in reader.choices.partly for v in variables_in(value))
     )
     if of_parts or isinstance(value, Conflict):
-        fact = value if isinstance(value, Conflict) and value.memory else None
+        fact: Any = value if isinstance(value, Conflict) and value.memory else None
     elif isinstance(value, (Var, Const)) and (n in kept or read or value in reader.choices.partly) and \
             not _undefined(value):
         fact = fact_of(value)

@@ -6,10 +6,10 @@ once: the array itself, or the same view of it.  What may or may not show it bec
 read.  A loop that writes into an array from before it carries that array under a name of its own.
 """
 import operator
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 import gast
 
@@ -289,7 +289,7 @@ def joined_index(reader: Reader, path, index):
     """One index for a view made by numbers and whole axes and the index into it; None if they do not join."""
     if gathers(index):              # an integer beside an index array is one of its kind
         return None
-    parts = []
+    parts: Any = []
     for made, _ in path:
         parts = joined(parts, parts_of(made.args[1])) if is_application(made, operator.getitem) else None
         if parts is None or not all(is_number(p) or is_whole(p) for p in parts):
@@ -327,7 +327,7 @@ def update_names(reader: Reader, holder, base, root, node):
         _set(place, key, memo[value])
 
 
-def hand_over(reader: Reader, mapping: dict, but: dict = ()) -> None:
+def hand_over(reader: Reader, mapping: dict, but: Collection[Any] = ()) -> None:
     """Names that show arrays, or views of them, show those that these have become."""
     memo = {}
     for old, new in mapping.items():
@@ -428,11 +428,11 @@ def put_back(reader: Reader, path: list, new: Any, node: gast.AST | None) -> Any
     A view of all entries moves them; the adjoint of that, which the record has, moves them back.
     """
     for made, _ in reversed(path):
-        parent = viewed(made)
-        if own_view(reader, made) is not None:
+        parent, own = cast(Var, viewed(made)), own_view(reader, made)
+        if own is not None:
             plain, root = [], parent
-            for step, view in own_view(reader, made):
-                again = substituted(step, {viewed(step): root})
+            for step, view in own:
+                again = substituted(step, {cast(Var, viewed(step)): root})
                 root = reader.build.let(view.hint, again, view.fact, view.kind)
                 plain.append((again, root))
             new = put_back(reader, plain, new, node)

@@ -157,7 +157,7 @@ def python_value(reader: Reader, value: Any, node: gast.AST | None) -> Any:
 
 def entry_from_outside(reader: Reader, value: Any) -> tuple | None:
     """(array, place, value) of an entry of an array of integers from outside; what needs it known holds to it."""
-    made = reader.build.made.get(value) if isinstance(value, Var) else None
+    made: Any = reader.build.made.get(value) if isinstance(value, Var) else None
     if not is_application(made, operator.getitem) or not isinstance(made.args[1], Const):
         return None
     array = next((array for var, array in reader.environment.captured.values() if var is made.args[0]), None)
@@ -194,7 +194,7 @@ def parameter(reader: Reader, name: str, fact: Any) -> tuple:
     if isinstance(fact, Opaque):
         return [Param(name, Const(fact.value))], Const(fact.value)
     if isinstance(fact, Sequence) and reader.unroll:
-        leaves = []
+        leaves: list = []
         value = parameter_leaves(reader, name, fact, leaves)
         return leaves, value
     var = Var(name, fact, USER)

@@ -125,7 +125,7 @@ def name_of_object(reader: Reader, value: Any) -> str:
     return reader.outer.names.get(id(value), type(value).__name__.lower())
 
 
-def appends_outside(reader: Reader, call: gast.AST | None) -> bool:
+def appends_outside(reader: Reader, call: gast.AST) -> bool:
     """values.append(value) for a list from outside: done once, where the function ends; whether it is that."""
     at, name = call.func, getattr(getattr(call.func, "value", None), "id", None)
     if not isinstance(at, gast.Attribute) or at.attr != "append" or name is None or len(call.args) != 1:

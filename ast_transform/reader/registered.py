@@ -74,5 +74,5 @@ def flattened(reader: Reader, value):
         raise KindError(f"what the flatten function of {name} gives beside the children is known only when running",
                         reader.build.origin, "Make it one of the children.") from None
     items = [as_children(reader, settle(reader, i)) for i in dispatch.elements_of(reader, pair.items[0], None)]
-    cls = children_class(value.cls, data, len(items))
+    cls: Any = children_class(value.cls, data, len(items))
     return Struct("record", items, cls._fields, cls)

@@ -128,7 +128,7 @@ def execute_function_def(reader: Reader, node):
     reader.environment.frame.env[node.name] = value
 
 
-def inner_function(reader: Reader, node: gast.AST | None) -> Any:
+def inner_function(reader: Reader, node: gast.AST) -> Any:
     defaults = [dispatch.evaluate(reader, d) for d in node.args.defaults]
     words = {
         a.id: dispatch.evaluate(reader, d) for a, d in zip(node.args.kwonlyargs, node.args.kw_defaults) if d is not None

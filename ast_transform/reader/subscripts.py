@@ -18,7 +18,7 @@ from gradscribe.ast_transform.reader.values import Struct
 from gradscribe.ast_transform.rules.products import LETTERS
 from gradscribe.ast_transform.source.diagnose import RuleError, ShapeError
 
-JOINS, GRIDS = type(np.r_).__base__, type(np.mgrid).__base__       # of np.r_ and np.c_, of np.mgrid and np.ogrid
+JOINS, GRIDS = type(np.r_).__bases__[0], type(np.mgrid).__bases__[0]     # of np.r_ and np.c_, of np.mgrid and np.ogrid
 
 
 def call_einsum(reader: Reader, function, args, words, node):

@@ -103,8 +103,8 @@ def call_vectorized(reader: Reader, function, args, words, node):
     if len(wide) > 1 and not equally_long(wide):
         wide = list(dispatch.rule_call(reader, np.broadcast_arrays, wide, {}, node).items)
     lengths = [reader.build.length(wide[0], k) for k in range(wide[0].fact.rank)]
-    rows = iter([dispatch.rule_call(reader, np.ravel, [a], {}, node) if a.fact.rank > 1 else a for a in wide])
-    rows = [next(rows) if fact_of(a).dims else a for a in args]
+    flat = iter([dispatch.rule_call(reader, np.ravel, [a], {}, node) if a.fact.rank > 1 else a for a in wide])
+    rows = [next(flat) if fact_of(a).dims else a for a in args]
     first = next(a for a in rows if fact_of(a).dims)
     out = inline_part(reader, entry_by_entry, [each, Const(dtype), first, *rows])
     return (
@@ -294,8 +294,8 @@ def call_text(reader: Reader, function, args, words, node):
          "Print with print.")
 
 
+SPECIAL[np.vectorize] = make_vectorized
 SPECIAL.update({
-    np.vectorize: make_vectorized,
     vectorized: call_vectorized,
     np.piecewise: call_piecewise,
     np.fromiter: call_fromiter,

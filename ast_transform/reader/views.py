@@ -9,7 +9,7 @@ import inspect
 import operator
 import types
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, cast
 
 import gast
 
@@ -96,7 +96,7 @@ def base_path(reader: Reader, var: Any) -> tuple:
 def same_view_again(reader: Reader, path: list, root: Any) -> Any:
     """The same view of another array."""
     for made, view in path:
-        root = reader.build.let(view.hint, substituted(made, {viewed(made): root}), view.fact, view.kind)
+        root = reader.build.let(view.hint, substituted(made, {cast(Var, viewed(made)): root}), view.fact, view.kind)
         if view in reader.views.flats:
             reader.views.flats[root] = reader.views.flats[view]
         elif memory_of(made) is CONTIGUOUS:
