@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Branches and loops of the user's function, with the values that they join and carry.
+"""Branches: a test and two arms come in; an `If` comes out, with a join (phi) for each value that the arms set.
+
+Also the walks of loops: how a `for` goes through a value (`walk_over_value`).
 
 >>> from gradscribe.ast_transform.examples import form, show
 >>> text = "def f(x, n):\\n    while x < n:\\n        x = x * 2 if x > 1 else x + 1\\n    return x"
@@ -320,7 +322,7 @@ def met_results(reader: Reader, outcome_1, outcome_2, branch, node, memo, hint):
 
 @late
 def one_fact(reader: Reader, a, b, label):
-    """What holds of a value that may be either."""
+    """The fact of a value that may be either of two."""
     fact = join(a, b, label)
     reader.kinds.dtypes_by_path |= not one_dtype(a, b)
     return fact
@@ -376,14 +378,14 @@ def merge_arms(reader: Reader, before, first, second, branch, memo):
 
 
 def as_before(before, frame, name, value):
-    """What an arm that raises has of a name: what the other arm leaves as it was, and nothing else."""
+    """What a name holds in an arm that raises: its value in the other arm if that left it unchanged, else nothing."""
     old = next((env.get(name, UNDEFINED) for f, env in before if f is frame), UNDEFINED)
     return _kept(old, value, {})
 
 
 @late
 def join_values(reader: Reader, a, b, hint, branch, kind, memo=None):
-    """One value for what may be either."""
+    """One value that covers both of two values."""
     memo = {} if memo is None else memo
     if a is b:
         return a
@@ -492,14 +494,14 @@ def join_containers(reader: Reader, a, b, hint, branch, kind, memo):
 
 
 def are_numbers(value: Any) -> bool:
-    """Whether a value is a tuple or list of numbers, one of them known only when running perhaps: a shape."""
+    """Whether a value is a tuple or list of numbers, such as a shape; some may be known only when running."""
     return isinstance(value, Struct) and value.kind in ("tuple", "list") and value.cls is None and all(
         isinstance(i, Const) and isinstance(i.value, (int, float)) or
         isinstance(i, Var) and isinstance(i.fact, Array) and not i.fact.dims for i in value.items)
 
 
 def same_numbers(reader: Reader, left: Any, right: Any, positive: bool, node: gast.AST | None) -> Any:
-    """left == right for two of these, or left != right."""
+    """left == right, or left != right, for two sequences of numbers."""
     if left.kind != right.kind or len(left.items) != len(right.items):
         return Const(not positive)
     out = Const(True)
@@ -553,7 +555,7 @@ def walk_over_value(reader: Reader, value: Any, node: gast.AST | None) -> Walk:
 
 
 def sequence_walk(reader: Reader, walk, value):
-    """A container that the emitted code holds can stay a loop if its elements are of one kind."""
+    """Let a loop over a container that the emitted code holds stay a loop, if its elements are of one kind."""
     facts = [i.fact if isinstance(i, Part) else None for i in value.items]
     if any(f is None for f in facts):
         return
@@ -602,7 +604,7 @@ def listed_walk(reader: Reader, walk: Any, node: gast.AST | None, fixed: bool = 
 
 
 def as_number(reader: Reader, value: Any) -> Any:
-    """A length or a whole number of the arguments as the number that it is, for which the version will hold."""
+    """A length or an argument's whole number as a constant; the version is then valid for this number only."""
     length: Any = fact_of(value).length if isinstance(value, Var) and isinstance(value.fact, Array) else None
     few = length is not None and length.size is not None and length.size < FEW
     return Const(length.size) if few and unify(length, Length(None, length.size)) else value
@@ -642,7 +644,7 @@ def _equal(a, b):
 
 
 def _harmless(step):
-    """Evaluating it where the user would not have cannot fail."""
+    """Whether a step cannot fail, so that it may run where the user would not have run it."""
     function = getattr(getattr(step, "value", None), "function", None)
     return function in (
         operator.lt,

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Calls of Python functions whose arguments are all known: they are made now."""
+"""Constant folding of calls: a Python function whose arguments are all known comes in, and its result comes out."""
 from collections.abc import Callable
 from typing import Any
 

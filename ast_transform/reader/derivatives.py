@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Transformed functions inside the functions that are read: their normal forms take the place of the call."""
+"""Derivatives inside a function: a call such as `grad(f)(x)` comes in; the statements of its normal form come out.
+
+They take the place of the call in the current block.  A function with a custom rule becomes a callee of its own.
+"""
 import functools
 import inspect
 import keyword
@@ -258,9 +261,9 @@ def call_derived(reader: Reader, transform: Any, base: Any, args: list, words: d
 
 
 def of_kind(reader: Reader, operand, fact, mixed=False):
-    """A tangent or an adjoint that is given, in the kind of its value: a float for 1, complex for a real one.
+    """A given tangent or adjoint, converted to the kind of its primal: a float for 1, complex for a real one.
 
-    mixed: there are arrays of narrower dtypes, which one of Python's numbers would be taken for
+    mixed: there are narrower arrays, whose dtype a plain Python number would take
     """
     given = fact_of(operand)
     if isinstance(fact, Sequence) and isinstance(operand, Var) and not _alike(given, fact):
@@ -283,9 +286,9 @@ def of_kind(reader: Reader, operand, fact, mixed=False):
 
 def apart_block(reader: Reader, base: Any, args: list, words: dict[str, Any], env: dict,
                 numbers: set | frozenset = frozenset()) -> tuple:
-    """(statements, result) of a call read in a block of its own; `env`: what its parameters stand for.
+    """(statements, result) of a call read in a separate block; `env` maps its parameters to operands.
 
-    `numbers`: those that are certainly no arrays.
+    `numbers`: the parameters that are certainly no arrays.
     """
     outer = reader.build.block
     reader.build.block = []
@@ -361,8 +364,7 @@ def call_custom(reader: Reader, rule: Any, function: Callable, args: list, words
 
 
 def in_places(reader: Reader, function, args, words):
-    """Arguments, and defaults of those left out, in the order of the parameters: a rule of the user's own has no
-    other names for them."""
+    """The arguments in the order of the parameters, with defaults: a custom rule takes them by position only."""
     try:
         parameters: Collection[inspect.Parameter] = inspect.signature(function).parameters.values()
         given = inspect.signature(function).bind(*args, **words).arguments
@@ -383,13 +385,13 @@ def in_places(reader: Reader, function, args, words):
 
 
 def outside_of(reader: Reader, leaf, env):
-    """The storages that what a callee returns may be in: `env` says which operand each parameter stands for."""
+    """The storages that a callee's result may be in; `env` maps parameters to operands."""
     for t in may_be_in(reader, leaf):
         yield from storages(reader, env[t]) if isinstance(env.get(t), Var) else (t,)
 
 
 def leafwise(reader: Reader, value):
-    """A value whose containers are taken apart: a rule of the user's own gives an adjoint for each array."""
+    """A value whose containers are taken apart, since a custom rule gives an adjoint for each array."""
     value = settle(reader, value)
     if isinstance(value, (Grown, Rows)):
         fail(reader, LanguageError, "a list whose length is known only when running, given to a function that brings "

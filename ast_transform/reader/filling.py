@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Functions and methods that write into an array they are given: out=, ufunc.at, np.copyto, np.putmask and their kin.
 
-Each computes what is in the array afterwards; the names that show it are `storage.py`'s matter.
+A call comes in; the new contents of the array come out as a value.  `memory.py` then updates the names that show it.
 """
 import functools
 import inspect

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Subscripts: the index, and the item of an array or a container that it names."""
+"""Subscripts: a value and an index come in; the item, a statement that reads it, or a slice comes out."""
 from typing import Any
 
 import gast
@@ -170,7 +170,7 @@ def stands_for(reader: Reader, rows: Any, items: list) -> None:
 
 
 def facts_alike(items: list) -> list | None:
-    """The facts of elements that one array can hold as they are, those of NumPy's first; None if none can."""
+    """The facts of elements that one array can hold unchanged, NumPy's first; None if no array can."""
     facts: list = [fact_of(i) if isinstance(i, Const) else getattr(i, "fact", None) for i in items]
     alike = facts and all(isinstance(f, Array) for f in facts) and (
         not any(f.weak for f in facts) or len({np.dtype(f.dtype) for f in facts}) == 1)

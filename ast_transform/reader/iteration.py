@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Iterators and what goes through values: zip, map, sorted, and functions of operator and collections.
+"""Iteration: zip, map, sorted, and functions of operator and collections come in; walks and values come out.
 
 >>> from gradscribe.ast_transform.examples import form, show
 >>> print(show(form("def f(x, y):\\n    return sum(map(lambda a, b: a * b, [x, 2], [y, x]))", 1.0, 2.0)))

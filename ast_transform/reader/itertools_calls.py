@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""itertools, and many counters in one: np.ndindex and its like.
+"""itertools, and multi-dimensional counters such as np.ndindex: a call comes in; an iterator or a walk comes out.
 
-What is walked over are values of the reader, so Python's own itertools run on lists of them.
+The elements are values of the reader, so Python's own itertools run on lists of them.
 
 >>> from gradscribe.ast_transform.examples import form, show
 >>> text = "def f(x, y):\\n    import itertools\\n    return sum(a * b for a, b in itertools.product([x, y], repeat=2))"

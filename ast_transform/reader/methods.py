@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Methods of values, and Python's builtins: what they mean for operands, containers and walks."""
+"""Methods and Python's builtins: a call on an operand, a container or a walk comes in; its result comes out."""
 import functools
 import operator
 import types

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Objects of the user's classes: made, read, changed and called as Python does, attribute by attribute.
+"""Objects of the user's classes: construction, attributes, methods and operators come in; values come out.
 
-An object that the function makes is a container of its attributes (Struct of kind "object"); its class tells its
-methods, properties and operators, which are read in place of their calls.
+An object that the function makes is a container of its attributes (Struct of kind "object").  Its class defines its
+methods, properties and operators, whose bodies are read in place of their calls.
 """
 import contextlib
 import copy

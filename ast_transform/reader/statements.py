@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Statements that are no loop, branch or assignment, and the blocks that they stand in."""
+"""Simple statements and blocks: the tree comes in; the outcome comes out (Returned, RAISED, or None to go on)."""
 from typing import Any
 
 import gast

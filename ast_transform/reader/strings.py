@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Texts, and other values that Python computes now from what is known.
+"""f-strings: the tree comes in; a constant comes out, or a statement that makes the text when running.
 
 >>> from gradscribe.ast_transform.examples import form, show
 >>> text = "def f(x):\\n    return {'a_1': x}[f'a_{1}'] * 2"

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The forms in which np.einsum is called, as one: a text, and the operands.  What np.r_, np.c_, np.mgrid and np.ogrid
-make of what stands in their brackets."""
+"""np.einsum, and np.r_, np.c_, np.mgrid and np.ogrid: a call or an index comes in; an operation or an array comes out.
+
+All forms of an einsum call become one: a subscript string and the operands.
+"""
 from typing import Any
 
 import gast

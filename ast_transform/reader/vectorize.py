@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Functions that apply a function to entries: np.vectorize, np.piecewise, np.frompyfunc, ufuncs of Numba's."""
+"""Functions applied to entries: np.vectorize, np.piecewise, np.frompyfunc, and ufuncs of Numba.
+
+A call comes in; a loop over the entries, or an operation on whole arrays, comes out.
+"""
 import operator
 from collections.abc import Callable
 from functools import partial
@@ -32,7 +35,7 @@ from gradscribe.ast_transform.source.diagnose import LanguageError, RuleError, S
 
 
 def vectorized(function, *args):
-    """Stands for what np.vectorize(function) is."""
+    """A marker function for np.vectorize(function)."""
 
 
 def function_of_numbers(function: Any) -> Callable[..., Any] | None:
