@@ -378,7 +378,7 @@ def merge_arms(reader: Reader, before, first, second, branch, memo):
 
 
 def as_before(before, frame, name, value):
-    """What a name holds in an arm that raises: its value in the other arm if that left it unchanged, else nothing."""
+    """What a name holds in an arm that raises: the parts of the other arm's value that are unchanged since before."""
     old = next((env.get(name, UNDEFINED) for f, env in before if f is frame), UNDEFINED)
     return _kept(old, value, {})
 

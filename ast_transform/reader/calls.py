@@ -570,7 +570,7 @@ def argument(reader: Reader, value, rule, name, node):
 
 
 def is_of_numpy(function):
-    """Whether a function treats its arguments as arrays."""
+    """Whether a function belongs to NumPy or SciPy, which take their arguments as arrays."""
     return isinstance(function, np.ufunc) or (getattr(function, "__module__", None) or "").split(".")[0] in (
         "numpy", "scipy")
 

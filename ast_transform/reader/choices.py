@@ -94,7 +94,7 @@ def chosen(reader: Reader, var: Any, a: Any, b: Any, branch: Any, kind: Any, mem
 
 
 def count_ways(reader: Reader, choice) -> int:
-    """The number of combinations of tests that lead to an array."""
+    """The number of ways in which the tests of a choice lead to an array."""
     return sum(
         count_ways(reader, reader.choices.sides[v]) if v in reader.choices.sides else 1 for v, _ in leaves(*choice[1:])
     )

@@ -84,7 +84,7 @@ def changed_in_place(reader: Reader, function: Callable, old: Any, value: Any, n
 
 
 def changing(reader: Reader, value: Any, node: gast.AST | None) -> Any:
-    """A container that may be changed: it belongs to the function, and the expression cannot be skipped."""
+    """The container, noted as changed; it must belong to the function and have no uncertain aliases."""
     must_be_own(reader, value, node)
     must_be_certain(reader, value, node)
     value.version += 1

@@ -235,7 +235,7 @@ def or_grown(reader: Reader, node: gast.AST, finish: Callable) -> Any:
 
 @contextmanager
 def own_scope(reader: Reader, generators: list, node: gast.AST | None) -> Iterator[Any]:
-    """A scope for the names of a comprehension; no function that it may call reads names of the same spelling."""
+    """A scope for the names of a comprehension; refused if an inner function reads another variable of such a name."""
     env, kept = reader.environment.frame.env, {}
     names = {n.id for g in generators for n in gast.walk(g.target) if isinstance(n, gast.Name)}
     for frame in places_of_variables(reader) if names & set(env) else ():
@@ -454,7 +454,7 @@ def a_generator(reader: Reader, made: Any) -> Any:
 
 
 def gone_through_once(reader: Reader, holder: Any, node: gast.AST | None) -> None:
-    """Mark a generator as exhausted after iteration, also by a loop that may have left it early."""
+    """Refuse a second iteration over a generator, and mark it as exhausted, even if a loop may leave it early."""
     if holder.once is None:
         return
     if holder.once is SPENT or holder.once < len(reader.loops.reading):

@@ -146,7 +146,7 @@ def decided_when_running(reader: Reader, node, body, by_structure):
 
 
 def may_raise_in(reader: Reader, body, by_structure):
-    """Whether statements may raise; they are read if they cannot."""
+    """Whether statements may raise; if they cannot, this has read them."""
     block, size, before = reader.build.block, len(reader.build.block), snapshot(reader)
     dispatch.read_block(reader, body)
     if all(cannot_raise(reader, s, by_structure) for s in block[size:]):

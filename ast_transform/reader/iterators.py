@@ -120,7 +120,7 @@ def iterator(reader: Reader, items: list, *sources: Any, late: Any = None) -> An
 
 
 def read_by(reader: Reader, value: Any) -> tuple:
-    """What an iterator that another one iterates over reads later."""
+    """What an iterator has yet to read when another one iterates over it."""
     if isinstance(value, Struct):
         return value.cls[1] if value.kind == "iterator" else ()
     return reader.containers.late.get(getattr(value, "mark", value), ()) if isinstance(value, MAY_SHOW) else ()

@@ -33,7 +33,7 @@ from gradscribe.ast_transform.source.diagnose import Demand, LanguageError, Shap
 
 
 def settle(reader: Reader, value: Any) -> Any:
-    """Read a Part that is an array; other values stay as they are."""
+    """A value with an array Part read, a container Part as a Struct, a dict view as a list; a Conflict is an error."""
     if isinstance(value, Part):
         return as_struct(reader, value) if isinstance(value.fact, Sequence) else operand_of_part(reader, value)
     if isinstance(value, View):
