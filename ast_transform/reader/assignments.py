@@ -1,8 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Assignments: to names, to elements of containers and arrays, augmented ones, unpacking."""
+"""Assignments: to names, attributes and items, augmented assignments, and unpacking.
+
+The tree of an assignment comes in; afterwards the names of the frame and the containers hold the value.  A write into
+an array becomes a statement, see `memory.py`.
+"""
 import functools
 import inspect
 import operator
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -85,7 +90,7 @@ def execute_assign(reader: Reader, node):
 
 
 def joined_list(reader: Reader, name, node):
-    """items = items + [...]: where nothing else shows the list, it is made longer in its place."""
+    """items = items + [...]: a list without aliases is extended in place."""
     target, old = node.targets[0], reader.environment.frame.env[name]
     with pending_values(reader, [old]) as held:
         value = dispatch.evaluate(reader, node.value.right)
@@ -98,7 +103,7 @@ def joined_list(reader: Reader, name, node):
 
 
 def only_shown_by(reader: Reader, name, held):
-    """Whether a list is this function's own, and no other name, container or iterator shows it."""
+    """Whether a list belongs to this function, and no other name, container or iterator refers to it."""
     if isinstance(held, Struct) and (not is_own_list(reader, held) or held.mark in reader.containers.given_marks or
                                      held in reader.containers.lent):
         return False
@@ -108,6 +113,8 @@ def only_shown_by(reader: Reader, name, held):
 
 @executes("AugAssign")
 def execute_aug_assign(reader: Reader, node):
+    read: Callable[..., Any]
+    write: Callable[..., Any]
     target, function = node.target, BINARY[type(node.op)]
     if isinstance(target, gast.Name):
         with pending_values(
@@ -144,7 +151,7 @@ def execute_aug_assign(reader: Reader, node):
 
 
 def is_told(reader: Reader, holder, target):
-    """Whether a method of the user's class is given what is set: a property's setter, or __setitem__."""
+    """Whether an assignment calls a method of the user's class: a property's setter, or __setitem__."""
     if not isinstance(holder, Struct) or holder.cls is None:
         return False
     if isinstance(target, gast.Subscript):
@@ -178,7 +185,7 @@ def augmented_value(reader: Reader, function, old, value, node, write, told=Fals
 
 
 def changes_in_place(reader: Reader, old, value, result, node):
-    """x += v where other names or containers show x: each of them shows the result."""
+    """x += v where x has aliases: each of them gets the result."""
     if not is_array(old):
         if may_be_cell(reader, old) and (is_view(reader, old) or shows_a_cell(reader, old)):
             fail(reader, LanguageError, f"{old.hint} may be an array without axes, which something else shows, or a "
@@ -240,7 +247,7 @@ def augment_item(reader: Reader, holder, node):
 
 
 def check_augmented(reader: Reader, old, value, result, node):
-    """x += v on an array is done in place: the dtype and shape stay x's."""
+    """Refuse an x += v on an array that would change its dtype or shape."""
     fact, kinds = fact_of(value) if isinstance(value, (Var, Const)) else None, "biufc"
     fits = np.can_cast(np.dtype(fact_of(result).dtype), np.dtype(old.fact.dtype), "same_kind")
     wider = isinstance(fact, Array) and (kinds.index(fact.kind) > kinds.index(old.fact.kind) or
@@ -295,7 +302,7 @@ def bind_name(reader: Reader, name: str, value: Any) -> None:
 
 
 def takes_name(reader: Reader, name, value):
-    """What the statement has just made takes the name that it is given."""
+    """Rename the value that the statement has just made to the name that it is assigned to."""
     made = value.value if isinstance(value, Grown) else value
     if (
         isinstance(made, Var)
@@ -386,6 +393,6 @@ def raise_where(reader: Reader, compare, value, number, why, node):
 
 
 def holds(value, mark):
-    """Whether a container is a value, or is in it."""
+    """Whether a container is a value, or contains it."""
     inner = value.items if isinstance(value, Struct) else held_by(value)
     return getattr(value, "mark", None) is mark or any(holds(v, mark) for v in inner)

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Programs of bfloat16 arrays, in whose facts float16 stands for it: what would tell the two apart is refused.
+"""bfloat16: its dtype and values come in, those of float16 go out, which represents bfloat16 in facts.
 
-NumPy has no rules for bfloat16; those of float16 are meant, as JAX's promotion has them.  So `x.dtype` may be handed
-on, and numbers of that dtype are made when running; but a program that says float16 itself, or asks how far its numbers
-reach, would mean the other format.
+NumPy has no rules for bfloat16; those of float16 are used, with JAX's promotion.  So `x.dtype` may be passed along, and
+numbers of that dtype are made when running.  A program that names float16 itself, or asks for its range, would mean the
+other format, and is refused.
 """
 from typing import Any
 
@@ -38,7 +38,7 @@ def in_bfloat16(reader: Reader) -> bool:
 
 
 def as_bfloat16(reader: Reader, value: Any, node: gast.AST | None = None) -> Any:
-    """A value of the program, float16 in the place of bfloat16; what says float16 itself is refused."""
+    """A value of the program, with float16 for bfloat16; one that names float16 itself is refused."""
     if names_bfloat16(value) and reader.engine is not None and reader.engine.platform == "cuda":
         if not in_bfloat16(reader):
             raise Bfloat16
@@ -57,7 +57,7 @@ def as_bfloat16(reader: Reader, value: Any, node: gast.AST | None = None) -> Any
 
 
 def of_dtype(reader: Reader, dtype: Any, name: str, node: gast.AST | None) -> str:
-    """The name of an attribute of a dtype that facts say, if both formats have the same."""
+    """An attribute's name on a dtype, if it is the same for both formats."""
     if in_bfloat16(reader) and dtype == HALF and name not in ALIKE:
         fail(reader, RuleError, f"the {name} of bfloat16 is not known to NumPy", node,
              "Write the number, or compute it in single precision: x.astype(np.float32).")

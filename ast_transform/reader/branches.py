@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Branches and loops of the user's function, with the values that they join and carry.
+"""Branches: a test and two arms come in; an `If` comes out, with a join (phi) for each value that the arms set.
+
+Also the walks of loops: how a `for` goes through a value (`walk_over_value`).
 
 >>> from gradscribe.ast_transform.examples import form, show
 >>> text = "def f(x, n):\\n    while x < n:\\n        x = x * 2 if x > 1 else x + 1\\n    return x"
@@ -23,7 +25,7 @@ import copy
 import operator
 from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 import gast
 import numpy as np
@@ -173,8 +175,8 @@ def short_circuit(reader: Reader, value: Any, other: Callable, node: gast.AST | 
         steps, reader.build.block = reader.build.block, outer
     if (reader.memory.writes, reader.environment.bound_names) != writes:       # an arm of a branch, then
         restore(before)
-        arms = [other, lambda: value]
-        return by_branch(reader, test, *(arms if conjunction else arms[::-1]), node)
+        then, orelse = (other, lambda: value) if conjunction else (lambda: value, other)
+        return by_branch(reader, test, then, orelse, node)
     right_is_test = isinstance(right, (Var, Const)) and getattr(fact_of(right), "kind", "") == "b"
     left_is_test = isinstance(value, Var) and value.fact.kind == "b"
     if right_is_test and left_is_test and all(_harmless(s) for s in steps):
@@ -219,8 +221,8 @@ def choose(reader: Reader, test: Any, then: Callable, orelse: Callable, node: ga
 
 def by_branch(reader: Reader, test, then, orelse, node):
     """A value that depends on a test, where what gives it writes into arrays or containers, or sets names."""
-    given = [lambda arm=arm: Returned(settle(reader, arm())) for arm in (then, orelse)]
-    return read_branch(reader, test, *given, node, "value").value
+    first, second = (lambda arm=arm: Returned(settle(reader, arm())) for arm in (then, orelse))
+    return read_branch(reader, test, first, second, node, "value").value
 
 
 def joined_value(reader: Reader, test, then, x, orelse, y, node):
@@ -283,7 +285,7 @@ def branch_of(reader: Reader, test, before, first, second, node, hint):
     reader.build.block.append(branch)
     if outcome_1 is RAISED and outcome_2 is RAISED:
         return RAISED
-    memo = {}
+    memo: dict[Any, Any] = {}
     merge_arms(reader, before, (state_1, outcome_1), (state_2, outcome_2), branch, memo)
     result = met_results(reader, outcome_1, outcome_2, branch, node, memo, hint or result_name(reader))
     left_by(reader, branch)
@@ -313,14 +315,14 @@ def met_results(reader: Reader, outcome_1, outcome_2, branch, node, memo, hint):
             fail(reader, ShapeError, f"the function returns {getattr(value, 'reason', 'nothing on one path')}", node,
                  "Return a value on every path.")
         value = returned[0].value
-        sides = (value, UNDEFINED) if returned[0] is outcome_1 else (UNDEFINED, value)
+        sides: tuple[Any, Any] = (value, UNDEFINED) if returned[0] is outcome_1 else (UNDEFINED, value)
         return Returned(join_paths(reader, *sides, hint, branch, USER, memo))
     return None
 
 
 @late
 def one_fact(reader: Reader, a, b, label):
-    """What holds of a value that may be either."""
+    """The fact of a value that may be either of two."""
     fact = join(a, b, label)
     reader.kinds.dtypes_by_path |= not one_dtype(a, b)
     return fact
@@ -376,14 +378,14 @@ def merge_arms(reader: Reader, before, first, second, branch, memo):
 
 
 def as_before(before, frame, name, value):
-    """What an arm that raises has of a name: what the other arm leaves as it was, and nothing else."""
+    """What a name holds in an arm that raises: the parts of the other arm's value that are unchanged since before."""
     old = next((env.get(name, UNDEFINED) for f, env in before if f is frame), UNDEFINED)
     return _kept(old, value, {})
 
 
 @late
 def join_values(reader: Reader, a, b, hint, branch, kind, memo=None):
-    """One value for what may be either."""
+    """One value that covers both of two values."""
     memo = {} if memo is None else memo
     if a is b:
         return a
@@ -492,14 +494,14 @@ def join_containers(reader: Reader, a, b, hint, branch, kind, memo):
 
 
 def are_numbers(value: Any) -> bool:
-    """Whether a value is a tuple or list of numbers, one of them known only when running perhaps: a shape."""
+    """Whether a value is a tuple or list of numbers, such as a shape; some may be known only when running."""
     return isinstance(value, Struct) and value.kind in ("tuple", "list") and value.cls is None and all(
         isinstance(i, Const) and isinstance(i.value, (int, float)) or
         isinstance(i, Var) and isinstance(i.fact, Array) and not i.fact.dims for i in value.items)
 
 
 def same_numbers(reader: Reader, left: Any, right: Any, positive: bool, node: gast.AST | None) -> Any:
-    """left == right for two of these, or left != right."""
+    """left == right, or left != right, for two sequences of numbers."""
     if left.kind != right.kind or len(left.items) != len(right.items):
         return Const(not positive)
     out = Const(True)
@@ -553,7 +555,7 @@ def walk_over_value(reader: Reader, value: Any, node: gast.AST | None) -> Walk:
 
 
 def sequence_walk(reader: Reader, walk, value):
-    """A container that the emitted code holds can stay a loop if its elements are of one kind."""
+    """Let a loop over a container that the emitted code holds stay a loop, if its elements are of one kind."""
     facts = [i.fact if isinstance(i, Part) else None for i in value.items]
     if any(f is None for f in facts):
         return
@@ -602,8 +604,8 @@ def listed_walk(reader: Reader, walk: Any, node: gast.AST | None, fixed: bool = 
 
 
 def as_number(reader: Reader, value: Any) -> Any:
-    """A length or a whole number of the arguments as the number that it is, for which the version will hold."""
-    length = fact_of(value).length if isinstance(value, Var) and isinstance(value.fact, Array) else None
+    """A length or an argument's whole number as a constant; the version is then valid for this number only."""
+    length: Any = fact_of(value).length if isinstance(value, Var) and isinstance(value.fact, Array) else None
     few = length is not None and length.size is not None and length.size < FEW
     return Const(length.size) if few and unify(length, Length(None, length.size)) else value
 
@@ -631,7 +633,7 @@ def elements_of_value(reader: Reader, value: Any, node: gast.AST | None, fixed: 
         size = value.fact.dims[0].normal()
         if size.symbol is None:
             return [reader.build.item(value, Const(k)) for k in range(size.offset)]
-    return (walk if walk.static is not None else listed_walk(reader, walk, node, fixed)).static
+    return cast(list, (walk if walk.static is not None else listed_walk(reader, walk, node, fixed)).static)
 
 
 def _equal(a, b):
@@ -642,7 +644,7 @@ def _equal(a, b):
 
 
 def _harmless(step):
-    """Evaluating it where the user would not have cannot fail."""
+    """Whether a step cannot fail, so that it may run where the user would not have run it."""
     function = getattr(getattr(step, "value", None), "function", None)
     return function in (
         operator.lt,

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Calls, attributes and methods: what they mean, decided by what they are called on."""
+"""Calls and attributes: a call's tree comes in, and the value of its result comes out.
+
+What a call means depends on the callee: a table, a rule record, or the user's source decides.
+"""
 import ast
 import difflib
 import functools
@@ -108,7 +111,7 @@ def _names_of_results(rule, count):
     return ()
 
 
-def given_beforehand(reader: Reader, function: Callable) -> tuple:
+def given_beforehand(reader: Reader, function: functools.partial) -> tuple:
     """The arguments that functools.partial has been given; a list among them may be changed between calls."""
     reader.environment.guards += [(function, "args", function.args), (function, "keywords", function.keywords)]
     return [lift(reader, a, "given") for a in function.args], {
@@ -161,7 +164,7 @@ def attribute_from_outside(reader: Reader, value, name, node):
 
 
 def stays_the_same(reader: Reader, holder, name, found):
-    """The version holds while an attribute of a value from outside is what it is now."""
+    """Guard an attribute of a value from outside: the version is valid while it stays what it is now."""
     if is_of_a_library(holder):
         reader.environment.guards.append((holder, name, holder))    # it is read; calls do not ask for it
     elif not isinstance(holder, (np.dtype, np.finfo, np.iinfo)) and \
@@ -247,7 +250,8 @@ def call_node(reader: Reader, node: gast.AST | None, function: Any) -> Any:
 
 
 def called(reader: Reader, node, function):
-    words, owner = {}, [function] if isinstance(function, Struct) or held_by(function) else []
+    words: dict[Any, Any] = {}
+    owner = [function] if isinstance(function, Struct) or held_by(function) else []
     with pending_values(reader, owner), pending_values(reader, []) as args, pending_values(reader, []) as named:
         for a in node.args:
             args += starred(reader, function, a) if isinstance(a, gast.Starred) else [dispatch.evaluate(reader, a)]
@@ -317,7 +321,7 @@ def call_known_function(reader: Reader, function: Callable, args: list, words: d
 
 
 def known_call(reader: Reader, function, args, words, node):
-    """The value of a call of a function that is known: by tables first, then by what kind of callable it is."""
+    """The value of a call of a known function: from the tables first, then by the kind of callable."""
     other = reader.context.instead.get(function) if _hashable(function) else None
     if other is not None and len(args) <= other.nin and any(getattr(fact_of(a), "kind", "") == "f" for a in args):
         function = other
@@ -405,7 +409,7 @@ def call_of_method(reader: Reader, function, args, words, node):
 
 @late
 def understood(reader: Reader, handler: Callable, label: str, *given: Any) -> Any:
-    """What a builtin or a method means; arguments that Python would not take are refused."""
+    """Call the handler of a builtin or a method; arguments that Python would not take are refused."""
     try:
         return handler(*given)
     except TransformError:
@@ -433,7 +437,7 @@ def no_rule(reader: Reader, function, args, words, node):
 
 
 def static_call(reader: Reader, function, args, words, node):
-    """A helper of a rule, run now; a value that it says must be known is asked for."""
+    """Run a helper of a rule now; a value that it needs to know is demanded."""
     args = list(map(partial(settle, reader), args))
     try:
         value = function(*map(known, args), **{k: known(settle(reader, v)) for k, v in words.items()})
@@ -566,13 +570,13 @@ def argument(reader: Reader, value, rule, name, node):
 
 
 def is_of_numpy(function):
-    """Whether a function computes with the entries of what it is given, which is an array for it."""
+    """Whether a function belongs to NumPy or SciPy, which take their arguments as arrays."""
     return isinstance(function, np.ufunc) or (getattr(function, "__module__", None) or "").split(".")[0] in (
         "numpy", "scipy")
 
 
 def takes_lists(function):
-    """Whether a function is given a list of unknown length itself: any other is given the array of its elements."""
+    """Whether a function takes a list of dynamic length as it is; others take the array of its elements."""
     rule = RULES.get(function)
     return function in KEPT or rule is not None and rule.arguments[:1] == rule.options.get(AS_GIVEN, ())[:1] != ()
 

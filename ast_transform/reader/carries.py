@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the names of a loop or a branch carry: the operands in them, one by one, and who shares an array."""
+"""Carried values: names of a loop or a branch come in; each operand in them comes out, with its path in its container.
+
+Also which containers a pass changes, and which arrays the carried names share.
+"""
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -52,7 +55,7 @@ def taken_apart(reader: Reader, value, above=()):
 
 
 def own_parts(reader: Reader, value: Any) -> Any:
-    """A container that is an argument, with its parts as values; the container itself stays the caller's."""
+    """A container that is an argument, with its parts as values; the container still belongs to the caller."""
     if isinstance(value, Part):
         value = settle(reader, value)
     if not isinstance(value, Struct) or value.whole is None:
@@ -68,7 +71,7 @@ def own_parts(reader: Reader, value: Any) -> Any:
 
 
 def mark_given(reader: Reader, value: Any) -> None:
-    """A container that is an argument, and those in it, stay the caller's."""
+    """Mark a container that is an argument, and those in it, as belonging to the caller."""
     if (
         isinstance(value, Struct)
         and value not in reader.containers.outside
@@ -101,7 +104,7 @@ def leaf_of(reader: Reader, value: Any, path: tuple) -> Any:
 
 
 def is_steady(reader: Reader, before: Any, after: Any) -> bool:
-    """Whether a pass leaves what is no operand in a value as it was: a text, a function, what a method is of."""
+    """Whether a pass leaves the parts of a value that are no operands (a string, a function) unchanged."""
     if isinstance(before, Struct) and isinstance(after, Struct):
         if before.kind == "iterator":
             return True
@@ -201,7 +204,7 @@ def replaced_leaves(reader: Reader, value: Any, after: Any, outers: dict) -> Any
 
 
 def left_unset(reader: Reader, outer: Any, init: Any, value: Any, runs: bool) -> None:
-    """Notes that a loop may leave a value unset: a pass may, or all passes and what was there before."""
+    """Note that a loop may leave a value unset: a pass may, or there may be none and no value before the loop."""
     if value in reader.choices.partly or not runs and (_undefined(init) or init in reader.choices.partly):
         reader.choices.partly.add(outer)
 
@@ -228,7 +231,7 @@ def after_struct(reader: Reader, n: str, value: Any, carries: list, earlier: Any
 @late
 def containers_held(reader: Reader) -> dict:
     """The containers that names hold: by mark, each with its items and the places where it is found."""
-    found = {}
+    found: dict[Any, tuple] = {}
     def visit(v, place):
         for k, i in enumerate(held_by(v)):
             visit(i, (*place, k))
@@ -358,7 +361,7 @@ def enter_container(reader: Reader, place: tuple, known: dict, held: dict, alias
     return holder, list(holder.items)
 
 
-def changed_items(reader: Reader, holders: dict, held: dict, stores: dict, lost: list) -> dict:
+def changed_items(reader: Reader, holders: dict, held: dict, stores: dict, lost: list) -> dict | None:
     """Each carried operand in a container with what a pass makes of it; other items must stay what they are."""
     pairs, after, more = {}, containers_held(reader), False
     for place, (holder, items) in holders.items():
@@ -424,7 +427,7 @@ def leave_container(reader: Reader, holders: dict, held: dict, pairs: dict, lost
 
 
 def at_rest(reader: Reader, key: tuple, var: Any, value: Any, n: str, new: dict, reading: Any, aliases: dict) -> bool:
-    """Whether what a pass makes of a carried value has the facts that the pass began with."""
+    """Whether a carried value has the same facts when a pass ends as when it began."""
     try:
         fact = dispatch.one_fact(reader, var.fact, fact_of(value), f"?{n}")
     except Mismatch as error:
@@ -447,7 +450,7 @@ def at_rest(reader: Reader, key: tuple, var: Any, value: Any, n: str, new: dict,
 
 
 def meet_no_more(reader: Reader, ends: list, reading: Any, aliases: dict) -> bool:
-    """Whether all that is carried and shares memory at the end of a pass was taken to do so at its beginning."""
+    """Whether carried values that share memory when a pass ends were assumed to share it when it began."""
     rest = True
     arrays = [(key, var, storages(reader, value)) for key, var, value in ends
               if is_array(value) or may_be_cell(reader, value)]
@@ -488,7 +491,7 @@ def kept_from_before(reader: Reader, n: str, kept: dict, inner: dict, reading: A
 
 
 def has_alias(reader: Reader, var: Any) -> bool:
-    """Another name, a container or a view may show the same array."""
+    """Whether another name, a container or a view may refer to the same array."""
     seen = 0
     def count(v, above=frozenset()):
         if isinstance(v, Struct):
@@ -509,7 +512,7 @@ def may_share(reader: Reader, var: Any) -> bool:
 
 
 def shown_by_view(reader: Reader, var):
-    """A view of the array is held by some name."""
+    """Whether some name holds a view of the array."""
     for frame in reader.environment.stack:
         for value in frame.env.values():
             made = reader.build.made.get(value) if isinstance(value, Var) else None
@@ -537,6 +540,6 @@ def _undefined(value: Any) -> bool:
 
 
 def _is_longer(before, after):
-    """Whether a list is longer after a pass for certain."""
+    """Whether a list is certainly longer after a pass."""
     m, n = before.dims[0].normal(), after.dims[0].normal()
     return m.symbol is n.symbol and n.offset > m.offset

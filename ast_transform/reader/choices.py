@@ -2,9 +2,9 @@
 """Arrays that are one of two, by a test: what a write into one leaves in the others (path-sensitive alias analysis).
 
 y = a[1:] if test else b is a choice: y shows a part of a where the test held, and b where it did not.  A write into y
-is one into a under the test, and one into b otherwise; a write into a is seen in y under the test.  So each array stays
-known by itself, and the writes are the user's.  Where a test does not tell (a pass of a loop, an operation whose result
-may share memory or not), what is shown is a Conflict, as storage.py has it.
+is one into a under the test, and one into b otherwise; a write into a is seen in y under the test.  So each array has
+its own value, and the writes stay as the user wrote them.  Where no test decides (a pass of a loop, an operation whose
+result may share memory or not), what is shown is a Conflict, see memory.py.
 
 >>> import numpy as np
 >>> from gradscribe.ast_transform.examples import form, show
@@ -58,7 +58,7 @@ Choice = namedtuple("Choice", "step then orelse")
 
 
 def leaves(*sides):
-    """(array, path) of all that these sides may show."""
+    """(array, path) of every array that these sides may be a view of."""
     for side in sides:
         if isinstance(side, Choice):
             yield from leaves(*side[1:])
@@ -94,7 +94,7 @@ def chosen(reader: Reader, var: Any, a: Any, b: Any, branch: Any, kind: Any, mem
 
 
 def count_ways(reader: Reader, choice) -> int:
-    """In how many ways tests lead to an array."""
+    """The number of ways in which the tests of a choice lead to an array."""
     return sum(
         count_ways(reader, reader.choices.sides[v]) if v in reader.choices.sides else 1 for v, _ in leaves(*choice[1:])
     )
@@ -180,7 +180,7 @@ def shown_by(reader: Reader, base):
 
 
 def reached(reader: Reader, base) -> frozenset:
-    """The arrays that one may be, by the tests that are known."""
+    """The arrays that a choice may be, under the tests that are known."""
     if base not in reader.choices.sides:
         return frozenset({base})
     return frozenset().union(*(reached(reader, array) for array, _ in shown_by(reader, base)))
@@ -220,7 +220,7 @@ def is_hidden(reader: Reader, array, path, through) -> bool:
 
 
 def unclear(reader: Reader, these, those) -> bool:
-    """Whether two arrays may share memory by more than the tests."""
+    """Whether two arrays may share memory for another reason than the tests."""
     return any(a is not b and storages(reader, a) & storages(reader, b) for a in these for b in those)
 
 
@@ -313,7 +313,7 @@ def through_choice(reader: Reader, base, path, new, node):
 
 
 def as_now(reader: Reader, base, changed, node):
-    """An array, after others have changed."""
+    """The current value of an array, after others have changed."""
     choice = reader.choices.sides.get(base)
     if base in changed or choice is None:
         return changed.get(base, base)
@@ -361,7 +361,7 @@ def met_here(reader: Reader, choice, then, orelse, ends) -> dict:
 
 @contextmanager
 def own_block(reader: Reader):
-    """Statements of a block of its own."""
+    """A context that collects statements in a separate block."""
     outer, reader.build.block = reader.build.block, []
     try:
         yield reader.build.block
@@ -380,7 +380,7 @@ def carried_with(reader: Reader, base: Any, entry: set) -> list:
 
 
 def made_in_arm(reader: Reader, base) -> bool:
-    """Whether a choice is of an array that is nothing where another arm was taken."""
+    """Whether a choice is of an array that exists only in one arm."""
     find_closed(reader, base)
     return bool(reached(reader, base) & reader.choices.arm_only)
 

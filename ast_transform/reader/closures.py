@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Functions that are given as arguments, with what they read of the functions around them.
+"""Closure conversion: a function given as an argument comes in, with parameters for the variables it captures.
 
-What such a function reads may have another value when it is read again: later in the function that it stands in, or
-in another transformation.  So it is kept with its variables as they are now, each of them a parameter where it is an
-array.
+A captured variable may have another value when the function is read again: later in the enclosing function, or in
+another transformation.  So the function is kept with the values that its variables have now; each array among them
+becomes a parameter.
 """
 from typing import Any
 
@@ -78,7 +78,7 @@ def call_closure_convert(reader: Reader, function, args, words, node):
     """closure_convert(fun, *example_args): what fun reads and can be differentiated in becomes arguments."""
     if not is_function(args[0]):
         return Struct("tuple", [args[0], Struct("list", [])])
-    env = {}
+    env: dict[Any, Any] = {}
     closed = with_parameters(reader, args[0], env)
     hoisted = {p: v for p, v in env.items() if p.fact.differentiable}
     closed = substituted_value(closed, {p: v for p, v in env.items() if p not in hoisted})

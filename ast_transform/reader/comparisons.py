@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Comparison and order of containers, and of values that are known now."""
+"""Comparison and sorting: containers and known values come in; the answer, or statements that compute it, come out."""
 import collections
 import operator
 from collections.abc import Callable

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Comprehensions and generator expressions."""
+"""Comprehensions and generator expressions: a tree comes in; a container of the values of its passes comes out."""
 import gast
 
 from gradscribe.ast_transform.core.form import Const

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Calls of Python functions whose arguments are all known: they are made now."""
+"""Constant folding of calls: a Python function whose arguments are all known comes in, and its result comes out."""
 from collections.abc import Callable
 from typing import Any
 
@@ -48,7 +48,7 @@ def known_part(reader: Reader, value, function, node):
     try:
         return python_value(reader, value, node)
     except LanguageError as error:
-        number = getattr(error, "variable", None)
+        number: Any = getattr(error, "variable", None)
         whole = isinstance(number, Var) and isinstance(number.fact, Array) and number.fact.kind in "biu"
         if whole and not number.fact.dims:
             demand(reader, number, f"what {function.__name__} takes", node)

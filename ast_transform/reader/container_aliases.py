@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Who shares a container: the copies that branches and loops are read with, and what a name shows after a branch.
+"""Aliases of containers: copies of all variables for reading a branch or a loop, and joins of containers afterwards.
 
-A container keeps its mark where it is copied for an arm, so the same list of both arms is told from two lists.  One
-that may be either of two is not changed while another name shows one of them.
+A container keeps its mark when it is copied for an arm, so one list in both arms differs from two lists.  A container
+that may be either of two cannot be changed while another name refers to one of them.
 """
 import copy
+from collections.abc import Iterable
 from functools import partial
 from typing import Any
 
@@ -18,14 +19,14 @@ from gradscribe.ast_transform.reader.values import SPENT, Conflict, Grown, Struc
 from gradscribe.ast_transform.source.diagnose import LanguageError, ShapeError
 
 
-def lend(reader: Reader, containers: tuple) -> None:
+def lend(reader: Reader, containers: Iterable[Any]) -> None:
     containers = list(containers)
     reader.containers.lent.update(containers)
     reader.containers.outside.update(containers)
 
 
 def snapshot(reader: Reader) -> list:
-    """The variables that can be reached; containers are copied, shared ones stay shared."""
+    """A copy of the reachable variables; containers are copied, and aliases stay aliases."""
     memo = {}
     def again(value):
         if isinstance(value, Struct) and value not in reader.containers.outside:
@@ -42,7 +43,7 @@ def snapshot(reader: Reader) -> list:
 
 
 def places_of_variables(reader: Reader) -> list:
-    """What has variables: functions being read, those that inner functions see, and what expressions hold."""
+    """All holders of variables: frames being read, frames that inner functions see, and pending expressions."""
     return [
         *reader.environment.stack,
         *(f for f in reader.environment.enclosing if f not in reader.environment.stack),
@@ -57,7 +58,7 @@ def restore(state: list) -> None:
 
 
 def join_paths(reader: Reader, a: Any, b: Any, hint: str, branch: Any, kind: Any, memo: dict | None = None) -> Any:
-    """A method or a view of a list is one of what the list has become."""
+    """The join of two values, with methods and views of a list bound to the joined list."""
     memo = {} if memo is None else memo
     if isinstance(a, Grown) and isinstance(b, Grown) and a.mark is b.mark:
         key = (id(a), id(b))
@@ -92,7 +93,7 @@ def join_path_structs(reader: Reader, a: Any, b: Any, hint: str, branch: Any, ki
 
 
 def marks_of(reader: Reader, container):
-    """The containers that one may be."""
+    """The marks of the containers that this one may be."""
     return reader.containers.origins.get(container.mark) or frozenset({container.mark})
 
 
@@ -121,8 +122,9 @@ def related_containers(reader: Reader, made: Any, olds: list, shared: dict, path
 
 
 def shares_no_more(reader: Reader, own: set, shared: dict) -> bool:
-    """Notes which containers the names of a loop share when a pass ends; whether that was known."""
-    found, rest = {}, True
+    """Note which containers the names of a loop share when a pass ends; return whether all of it was known before."""
+    found: dict[Any, list] = {}
+    rest = True
 
     def visit(value, place, above):
         if isinstance(value, Struct) and value.mark not in above:
@@ -146,7 +148,7 @@ def shares_no_more(reader: Reader, own: set, shared: dict) -> bool:
 
 
 def must_be_certain(reader: Reader, holder: Any, node: gast.AST | None) -> Any:
-    """No other name shows a container that may be this one, or may not."""
+    """Refuse a change of a container that another name may refer to, or may not."""
     if not reader.containers.origins:
         return
     marks, seen = marks_of(reader, holder), set()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Python's containers: what their methods and operators do to values of known structure.
+"""Python's containers: a method or an operator on a value of known structure comes in; its result comes out.
 
 >>> from gradscribe.ast_transform.examples import form, show
 >>> text = "def f(x):\\n    d = {'a': x}\\n    d.update(b=2 * x)\\n    del d['a']\\n    return d.popitem()[1]"
@@ -10,7 +10,7 @@ f(x):
 """
 import collections
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import gast
@@ -39,7 +39,7 @@ TEXTS = (str, bytes, type(None))
 
 
 def is_place(index: Any) -> bool:
-    """A whole number that is known only when running."""
+    """Whether an index is a whole number that is known only when running."""
     return isinstance(index, Var) and isinstance(index.fact, Array) and not index.fact.dims and index.fact.kind in "iu"
 
 
@@ -84,7 +84,7 @@ def changed_in_place(reader: Reader, function: Callable, old: Any, value: Any, n
 
 
 def changing(reader: Reader, value: Any, node: gast.AST | None) -> Any:
-    """A container that is about to change: ours, and not in an expression that may be skipped."""
+    """The container, noted as changed; it must belong to the function and have no uncertain aliases."""
     must_be_own(reader, value, node)
     must_be_certain(reader, value, node)
     value.version += 1
@@ -98,7 +98,7 @@ def extend_list(reader: Reader, old, value, node):
     changing(reader, old, node).items += items
 
 
-def put_all(holder: Any, pairs: list) -> None:
+def put_all(holder: Any, pairs: Iterable[tuple[Any, Any]]) -> None:
     for key, value in pairs:
         if key in holder.keys:
             holder.items[holder.keys.index(key)] = value
@@ -176,7 +176,8 @@ def take_element(reader: Reader, holder, index, node):
 def container_method(reader: Reader, value: Any, name: str, args: list, words: dict[str, Any],
                      node: gast.AST | None) -> Any:
     kind = SPECIAL_KINDS.get(value.cls, value.kind)
-    handler, least, most, known = METHODS_OF.get((kind, name)) or METHODS_OF.get((value.kind, name)) or [None] * 4
+    found: Any = METHODS_OF.get((kind, name)) or METHODS_OF.get((value.kind, name)) or [None] * 4
+    handler, least, most, known = found
     if handler is None or kind == "deque" and name in NOT_OF_A_DEQUE:
         fail(
             reader,
@@ -380,7 +381,7 @@ def count_into(reader: Reader, value: Any, items: Any, words: dict[str, Any], no
 
 
 def default_for_missing(reader: Reader, holder: Any, key: str, node: gast.AST | None) -> Any:
-    """What a dictionary with a default gives for a key that it lacks; None for a plain one."""
+    """The value that a defaultdict makes for a missing key; None for a plain dict."""
     if holder.cls is collections.Counter:
         return Const(0)
     factory = getattr(holder.cls, "factory", None)
@@ -395,7 +396,7 @@ SPECIAL_KINDS = {collections.deque: "deque", collections.OrderedDict: "ordered",
 NOT_OF_A_DEQUE = ("sort",)
 
 def must_be_own(reader: Reader, holder, node):
-    """A container that came in as an argument is the caller's."""
+    """Refuse to change a container that is an argument: it belongs to the caller."""
     advice = f"Make a new one: {'{**items}' if holder.kind == 'dict' else '[*items]'}."
     if holder in reader.containers.lent:
         fail(reader, LanguageError, f"changing {'an' if holder.kind == 'object' else 'a'} {holder.kind} that an "
@@ -436,7 +437,7 @@ def bounded_method(reader: Reader, value: Any, name: str, args: list, words: dic
     return result
 
 
-def made_of(reader: Reader, args: list, words: dict[str, Any], node: gast.AST | None) -> tuple:
+def made_of(reader: Reader, args: list, words: dict[str, Any], node: gast.AST | None) -> tuple[list, tuple]:
     """The items and keys of dict(*args, **words)."""
     new = Struct("dict", [])
     put_all(new, [*pairs_of(reader, args[0] if args else None, node), *words.items()])

@@ -1,11 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Transformed functions inside the functions that are read: their normal forms take the place of the call."""
+"""Derivatives inside a function: a call such as `grad(f)(x)` comes in; the statements of its normal form come out.
+
+They take the place of the call in the current block.  A function with a custom rule becomes a callee of its own.
+"""
 import functools
 import inspect
 import keyword
 import operator
 import types
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -212,7 +215,8 @@ def root_arguments(reader: Reader, var: Any) -> list:
 
 def call_derived(reader: Reader, transform: Any, base: Any, args: list, words: dict[str, Any]) -> Any:
     """The value of transform(base)(*args, **words), its statements put in the current block."""
-    outer, env = reader.build.block, {}
+    outer = reader.build.block
+    env: dict[Any, Any] = {}
     if reader.outer.stateful and reader.unroll:
         fail(reader, LanguageError, "a compiled derivative of a function that sets attributes of an object from "
              "outside", None, "Compile the function itself, or return the new values.")
@@ -257,17 +261,17 @@ def call_derived(reader: Reader, transform: Any, base: Any, args: list, words: d
 
 
 def of_kind(reader: Reader, operand, fact, mixed=False):
-    """A tangent or an adjoint that is given, in the kind of its value: a float for 1, complex for a real one.
+    """A given tangent or adjoint, converted to the kind of its primal: a float for 1, complex for a real one.
 
-    mixed: there are arrays of narrower dtypes, which one of Python's numbers would be taken for
+    mixed: there are narrower arrays, whose dtype a plain Python number would take
     """
     given = fact_of(operand)
     if isinstance(fact, Sequence) and isinstance(operand, Var) and not _alike(given, fact):
         take = getattr if fact.kind == "record" else operator.getitem
         items = [reader.build.let(operand.hint, Apply(take, (operand, Const(k))), given.elements[
             given.keys.index(k) if given.keys else k]) for k in fact.keys or range(len(fact.elements))]
-        items = tuple(of_kind(reader, i, f, mixed) for i, f in zip(items, fact.elements))
-        return reader.build.let(operand.hint, Pack(fact.kind, items, fact.keys, fact.cls), fact)
+        parts = tuple(of_kind(reader, i, f, mixed) for i, f in zip(items, fact.elements))
+        return reader.build.let(operand.hint, Pack(fact.kind, parts, fact.keys, fact.cls), fact)
     if not isinstance(fact, Array) or not isinstance(given, Array):
         return operand
     if given.kind == fact.kind:
@@ -281,10 +285,10 @@ def of_kind(reader: Reader, operand, fact, mixed=False):
 
 
 def apart_block(reader: Reader, base: Any, args: list, words: dict[str, Any], env: dict,
-                numbers: set = frozenset()) -> tuple:
-    """(statements, result) of a call read in a block of its own; `env`: what its parameters stand for.
+                numbers: set | frozenset = frozenset()) -> tuple:
+    """(statements, result) of a call read in a separate block; `env` maps its parameters to operands.
 
-    `numbers`: those that are certainly no arrays.
+    `numbers`: the parameters that are certainly no arrays.
     """
     outer = reader.build.block
     reader.build.block = []
@@ -308,9 +312,9 @@ def apart_block(reader: Reader, base: Any, args: list, words: dict[str, Any], en
         if reader.memory.writes_arguments:
             must_be_apart(reader, list(env.values()))
     except Demand as demand:
-        held = env.get(demand.variable)
-        if isinstance(held, Var):
-            raise Demand(held, demand.reason, demand.origin) from None
+        given = env.get(demand.variable)
+        if isinstance(given, Var):
+            raise Demand(given, demand.reason, demand.origin) from None
         raise
     except Raises as raised:
         raised_by_call(reader, raised)
@@ -327,9 +331,12 @@ def apart_block(reader: Reader, base: Any, args: list, words: dict[str, Any], en
 
 def call_custom(reader: Reader, rule: Any, function: Callable, args: list, words: dict[str, Any]) -> Any:
     """A call of a function that brings its own derivative: a callee of its own, with the rule beside it."""
-    outer, env = reader.build.block, {}
+    outer = reader.build.block
+    env: dict[Any, Any] = {}
     args = [leafwise(reader, as_children(reader, a)) for a in in_places(reader, function, args, words)]
-    fixed, memo, inner_args = {}, {}, []         # fixed: parameters that the rule knows nothing of
+    fixed: dict[Any, Any] = {}          # parameters that the rule does not see
+    memo: dict[Any, Any] = {}
+    inner_args = []
     for k, v in enumerate(args):
         apart = k in rule.nondiff_argnums or is_function(v)
         inner_args.append(with_parameters(reader, v, fixed, memo) if apart else as_parameter(reader, v, True, env))
@@ -357,11 +364,9 @@ def call_custom(reader: Reader, rule: Any, function: Callable, args: list, words
 
 
 def in_places(reader: Reader, function, args, words):
-    """Arguments, and defaults of those left out, in the order of the parameters: a rule of the user's own has no
-    other names for them.
-    """
+    """The arguments in the order of the parameters, with defaults: a custom rule takes them by position only."""
     try:
-        parameters = inspect.signature(function).parameters.values()
+        parameters: Collection[inspect.Parameter] = inspect.signature(function).parameters.values()
         given = inspect.signature(function).bind(*args, **words).arguments
     except (TypeError, ValueError):
         parameters, given = (), {}          # it refuses the call itself, or takes places only
@@ -380,13 +385,13 @@ def in_places(reader: Reader, function, args, words):
 
 
 def outside_of(reader: Reader, leaf, env):
-    """The storages that what a callee returns may be in: `env` says which operand each parameter stands for."""
+    """The storages that a callee's result may be in; `env` maps parameters to operands."""
     for t in may_be_in(reader, leaf):
         yield from storages(reader, env[t]) if isinstance(env.get(t), Var) else (t,)
 
 
 def leafwise(reader: Reader, value):
-    """A value whose containers are taken apart: a rule of the user's own gives an adjoint for each array."""
+    """A value whose containers are taken apart, since a custom rule gives an adjoint for each array."""
     value = settle(reader, value)
     if isinstance(value, (Grown, Rows)):
         fail(reader, LanguageError, "a list whose length is known only when running, given to a function that brings "

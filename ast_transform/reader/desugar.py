@@ -35,7 +35,7 @@ class Exits:
 
 
 def said(name: str) -> str:
-    """A name as messages print it; the value of a return inside a loop has no name of the user's."""
+    """A name as messages print it; the value of a return inside a loop has no name in the source."""
     return "what is returned" if name.rstrip() == RETURNED and name != RETURNED else name
 
 

@@ -85,7 +85,7 @@ written_out_passes: Callable[..., Any]
 
 
 def late(function: Function) -> Function:
-    """Define one of the functions above."""
+    """Register the definition of one of the functions declared above."""
     assert function.__name__ in __annotations__, function.__name__
     globals()[function.__name__] = function
     return function

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Random numbers in the function that is read: generators, their methods, and the functions of np.random.
+"""Random numbers: calls of generators and of np.random come in; one statement with a `Draw` each comes out.
 
-Each call becomes one statement with a Draw.  What it gives is known without drawing: lengths from `size` or from the
-parameters, dtypes from a generator of our own.
+The fact of the result is known without drawing: lengths come from `size` or the parameters, dtypes from sampling a
+separate generator.
 
 >>> from gradscribe.ast_transform.examples import form, show
 >>> text = "def f(x, rng):\\n    noise = rng.standard_normal(x.shape)\\n    rng.random()\\n    return x + noise"
@@ -106,7 +106,7 @@ def call_known(reader: Reader, function: Callable, args: list, words: dict[str, 
 
 
 def generator(reader: Reader, function, cls, args, words, node):
-    """A generator made in the function: a stream of its own at each call."""
+    """A generator made in the function: a new stream at each call."""
     given = [settle(reader, a) for a in [*args, *words.values()]]
     streams = [g for g in given if isinstance(g, Var) and isinstance(g.fact, Stream)]
     if function is np.random.default_rng and streams and streams[0].fact.cls is GENERATOR:
@@ -127,7 +127,7 @@ def generator(reader: Reader, function, cls, args, words, node):
 
 
 def has_drawn(reader: Reader, stream, seeded=False):
-    """Something is drawn from a stream, None for that of all; or a stream is begun with a seed."""
+    """Note a draw from a stream (None: the global one), or a new stream with a seed."""
     reader.draws.begun[reader.draws.drawn] = math.inf if seeded else reader.draws.seeded.get(stream, -1)
     reader.draws.drawn, reader.draws.drawn_at = reader.draws.drawn + 1, reader.build.origin
 
@@ -241,7 +241,7 @@ def drawn_once(reader: Reader, before: Any, what: str) -> None:
 
 
 def is_seed(value):
-    """A value that begins equal streams each time."""
+    """Whether a value begins the same stream each time."""
     return isinstance(value, Const) and isinstance(value.value, (int, np.integer)) or \
         isinstance(value, Var) and isinstance(value.fact, Array)
 

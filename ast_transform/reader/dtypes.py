@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is asked about dtypes and shapes, which are known when transforming."""
+"""Queries of dtypes and shapes, such as np.result_type: a call comes in, and its result, known now, comes out."""
 from functools import partial
 
 import numpy as np

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Lists that a loop makes longer or shorter: their length is known only when running.
+"""Lists of dynamic length, which loops make longer or shorter: list methods come in, operations on a `Grown` come out.
 
-Such a list has elements of one kind, as an array has; it is printed as the list it is, and read as an array where
+All elements of such a list are of one kind, as in an array.  It is a list in emitted code, and becomes an array where
 NumPy is given it.  A list of known structure becomes one when a loop that must stay a loop changes its length.
 
 >>> from gradscribe.ast_transform.examples import form, show
@@ -26,7 +26,7 @@ import operator
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 import gast
 import numpy as np
@@ -83,7 +83,7 @@ KEPT = {len, list, tuple, type, isinstance, hasattr, getattr, callable, print, c
 
 
 class Given(gast.expr):
-    """A value that has been read already."""
+    """A tree node whose value has been read already."""
     _fields = ()
 
     def __init__(self, value):
@@ -121,7 +121,7 @@ def element_of(reader: Reader, items: list, node: gast.AST | None) -> Any:
 def joined_fact(reader: Reader, a, b, node):
     """The fact of two kinds of elements; NumPy must make of them what the fact says."""
     try:
-        fact = join(a, b, "?item")
+        fact = cast(Array, join(a, b, "?item"))
     except Mismatch as error:
         fail(reader, ShapeError, f"a list of unknown length that holds {error}", node,
              "Make all its elements of one kind, or keep two lists.")
@@ -136,7 +136,7 @@ def joined_fact(reader: Reader, a, b, node):
 
 
 def grow(reader: Reader, struct: Any, element: Any, name: str) -> Any:
-    """A list of known structure becomes one of unknown length, wherever it is held."""
+    """Turn a list of known structure into one of dynamic length, wherever it is held."""
     name = name.strip()
     if is_row(element):
         made = grown_rows(reader, struct, element, name)
@@ -195,7 +195,7 @@ def length_known(reader: Reader, length):
     return None
 
 
-def or_grown(reader: Reader, node: gast.AST | None, finish: Callable) -> Any:
+def or_grown(reader: Reader, node: gast.AST, finish: Callable) -> Any:
     """A comprehension: over values known now, or else a loop that fills a list."""
     before, block = snapshot(reader), list(reader.build.block)
     try:
@@ -235,7 +235,7 @@ def or_grown(reader: Reader, node: gast.AST | None, finish: Callable) -> Any:
 
 @contextmanager
 def own_scope(reader: Reader, generators: list, node: gast.AST | None) -> Iterator[Any]:
-    """The names of a comprehension are its own: no function that it may call reads others of these names."""
+    """A scope for the names of a comprehension; refused if an inner function reads another variable of such a name."""
     env, kept = reader.environment.frame.env, {}
     names = {n.id for g in generators for n in gast.walk(g.target) if isinstance(n, gast.Name)}
     for frame in places_of_variables(reader) if names & set(env) else ():
@@ -258,7 +258,7 @@ def own_scope(reader: Reader, generators: list, node: gast.AST | None) -> Iterat
         env.update({n: env.pop(hidden) for n, hidden in kept.items() if hidden in env})
 
 
-def comprehended(reader: Reader, node: gast.AST | None, function: Any) -> Any:
+def comprehended(reader: Reader, node: gast.AST, function: Any) -> Any:
     """sum(f(v) for v in x if ...) over a length that is not known is a loop."""
     if not (isinstance(function, Const) and function.value in (builtins.sum, np.sum) and len(node.args) == 1 and
             not node.keywords and isinstance(node.args[0], (gast.ListComp, gast.GeneratorExp))):
@@ -321,7 +321,7 @@ def append_to(reader: Reader, holder, value, node=None, front=False):
 
 
 def shows_as_well(reader: Reader, holder, before, value):
-    """A list shows what it has shown, and the array that has been put into it."""
+    """Note that a list also refers to the array that was put into it."""
     shown = storages(reader, value) if is_array(value) or may_be_cell(reader, value) else frozenset()
     reader.lists.put_in |= shown
     reader.memory.tokens[holder.value] = storages(reader, before) | shown | {holder.value}
@@ -386,7 +386,7 @@ def pop_from(reader: Reader, holder):
 
 
 def taken_from(reader: Reader, items, value):
-    """What a list gives shows what has been put into it: an array, or what may be one without axes."""
+    """Note that an element taken from a list may share memory with what was put into it."""
     shown = storages(reader, items)
     if isinstance(value, Var) and (value.fact.dims or not shown.isdisjoint(reader.lists.put_in)):
         reader.memory.tokens[value] = shown | {value}
@@ -433,7 +433,7 @@ def going_over(reader: Reader, value: Any, walk: Any) -> Iterator[Any]:
 
 @late
 def about_to_change(reader: Reader, holder, node, place=None):
-    """A list that a loop goes through is changed, if at all, in the place that has just been read."""
+    """Refuse a change of a list that a loop iterates over, other than at the element that was just read."""
     for mark, here, in_order in reader.lists.gone_over:
         just_read = in_order and here is not None and same_operand(place, here)
         if mark is holder.mark and not just_read:
@@ -454,7 +454,7 @@ def a_generator(reader: Reader, made: Any) -> Any:
 
 
 def gone_through_once(reader: Reader, holder: Any, node: gast.AST | None) -> None:
-    """A generator has nothing left when it has been gone through, by a loop that may have left it early as well."""
+    """Refuse a second iteration over a generator, and mark it as exhausted, even if a loop may leave it early."""
     if holder.once is None:
         return
     if holder.once is SPENT or holder.once < len(reader.loops.reading):
@@ -570,7 +570,7 @@ def is_own_list(reader: Reader, holder: Any) -> bool:
 
 
 def may_grow(value: Any) -> bool:
-    """A list, which += changes in place."""
+    """Whether a value is a list that += extends in place."""
     return isinstance(value, (Grown, Rows)) or isinstance(value, Struct) and value.kind == "list"
 
 

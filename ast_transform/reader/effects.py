@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Statements with an effect outside the function (print, logging, raise): kept as they stand."""
+"""Effects: a statement with an effect outside the function (print, logging, raise) comes in, and an `Effect` comes out.
+
+The user's statement is kept, with the values that its names have.
+"""
 import copy
 import logging
 import types
@@ -27,7 +30,7 @@ from gradscribe.ast_transform.source.diagnose import LanguageError, TransformErr
 
 
 def is_report(reader: Reader, function: Any) -> bool:
-    """A function whose call, as a statement, only tells somebody something."""
+    """Whether a function only reports something when it is called as a statement."""
     f = function.value if isinstance(function, Const) else None
     if isinstance(f, types.MethodType) and isinstance(f.__self__, logging.Logger):
         return f.__name__ in ("debug", "info", "warning", "error", "critical", "exception", "log")
@@ -37,11 +40,12 @@ def is_report(reader: Reader, function: Any) -> bool:
 
 
 @late
-def told(reader: Reader, node: gast.AST | None, keep: Callable | None = None, what: str = "a report") -> Any:
-    """A report, an assertion or a raise, with the attributes of objects as values; it changes nothing."""
+def told(reader: Reader, node: gast.AST, keep: Callable | None = None, what: str = "a report") -> Any:
+    """A report, an assertion or a raise as an operation, with its values as operands; it changes nothing."""
     if any(isinstance(n, gast.NamedExpr) for n in gast.walk(node)):
         fail(reader, LanguageError, f"a name is set in {what}", node, REPORT)
-    given, env = {}, reader.environment.frame.env
+    given: dict[Any, Any] = {}
+    env = reader.environment.frame.env
 
     def visit(part):
         root = part
@@ -96,7 +100,7 @@ def effect(reader: Reader, node):
 
 @late
 def as_it_stands(reader: Reader, node):
-    """A piece of the user's tree as an operation, with the values that its names have."""
+    """A piece of the user's tree as an operation, with the values of its names."""
     lookup = reader.environment.frame.source.scope.lookup
     held = {n.id: in_scope(reader, n.id) for n in gast.walk(node) if isinstance(n, gast.Name)}
     names = [n for n, value in held.items() if value is not None]

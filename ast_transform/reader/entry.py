@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reading begins here: a frame and its body, in Python's order."""
+"""The entry of the reader: a frame comes in, and the value that its function returns comes out.
+
+The body is read statement by statement, in Python's order.
+"""
 from typing import Any
 
 import gast
@@ -72,7 +75,7 @@ def run(reader: Reader, frame: Any, entered: bool = False) -> Any:
 
 
 def too_deep(reader: Reader, frame):
-    """What is said where Python's own limit was reached while reading."""
+    """The error for a function so deep that the reader reached Python's recursion limit."""
     again = [f for f in reader.environment.stack if f.source.function is not None and depth(reader, f.source) > 2]
     if again:
         return LanguageError(f"the recursion of {again[-1].source.name} {ENDLESS[0]}", again[-1].caller, ENDLESS[1])

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`try`: which exceptions its body may raise, and which handler takes them."""
+"""Exceptions: a `try` comes in; its body, or the handler that certainly runs, or a branch between them comes out."""
 import copy
 import operator
-from collections.abc import Callable
 
 import gast
 
@@ -147,7 +146,7 @@ def decided_when_running(reader: Reader, node, body, by_structure):
 
 
 def may_raise_in(reader: Reader, body, by_structure):
-    """Whether statements may raise; they are read where they do not."""
+    """Whether statements may raise; if they cannot, this has read them."""
     block, size, before = reader.build.block, len(reader.build.block), snapshot(reader)
     dispatch.read_block(reader, body)
     if all(cannot_raise(reader, s, by_structure) for s in block[size:]):
@@ -157,8 +156,8 @@ def may_raise_in(reader: Reader, body, by_structure):
     return True
 
 
-def raised_now(reader: Reader, found: Callable, node: gast.AST | None) -> None:
-    """A raise that a try around it is certain to see."""
+def raised_now(reader: Reader, found: type, node: gast.AST | None) -> None:
+    """Raise an error for a `raise` that an enclosing try certainly catches."""
     if any(b is reader.build.block and any(issubclass(found, w) for w in wanted)
            for b, wanted in filter(None, reader.context.tries)):
         fail(reader, LanguageError, f"{found.__name__} is raised", node, TRY, python=found)
@@ -177,7 +176,7 @@ def caught(reader: Reader, handler):
 
 
 def cannot_raise(reader: Reader, step, by_structure):
-    """Operations on NumPy's numbers warn at most; Python's own raise, but no KeyError."""
+    """Whether a statement cannot raise: NumPy's operations warn at most, and Python's own raise no KeyError."""
     if isinstance(step, (For, While, If)):
         return all(cannot_raise(reader, s, by_structure) for b in blocks(step) for s in b)
     if not isinstance(step, Let):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Expressions: operators, comparisons, choices and displays."""
+"""Expressions: a tree comes in (operator, comparison, conditional, display); its value comes out."""
 import operator
 from collections.abc import Callable
 from functools import partial
@@ -129,7 +129,7 @@ def operation(reader: Reader, function, operands, node):
 
 
 def one_kind_of_truth(reader: Reader, function, operands, node):
-    """True + True is 2, and NumPy's is True: arithmetic of truth values asks whose they are."""
+    """Refuse arithmetic of truth values that may be Python's or NumPy's: True + True is 2, and NumPy's is True."""
     facts = [fact_of(o) for o in operands]
     if not all(isinstance(f, Array) and f.kind == "b" and not f.dims for f in facts) or not any(
             map(partial(may_be_of_either_kind, reader), operands)):

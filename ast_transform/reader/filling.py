@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Functions and methods that write into an array they are given: out=, ufunc.at, np.copyto, np.putmask and their kin.
 
-Each computes what is in the array afterwards; the names that show it are `storage.py`'s matter.
+A call comes in; the new contents of the array come out as a value.  `memory.py` then updates the names that show it.
 """
 import functools
 import inspect
@@ -97,7 +97,8 @@ def call_where(reader: Reader, function, args, words, target, mask, node):
             return value
         return dispatch.rule_call(reader, np.broadcast_to, [value, Struct("tuple", lengths)], {}, node)
 
-    mask, chosen = spread(mask), []
+    mask = spread(mask)
+    chosen: list = []
     for value in map(partial(settle, reader), args):
         value = dispatch.array_of(reader, value, node) if isinstance(value, Struct) else value
         if fact_of(value).dims:
@@ -410,7 +411,7 @@ def call_nan_to_num(reader: Reader, function, args, words, node):
     """copy=False writes into the array that is given, and gives it."""
     words = {**dict(zip(("x", "copy", "nan", "posinf", "neginf"), args)), **words}
     copied = known_value(reader, words.pop("copy", Const(True)), "copy= of np.nan_to_num", node)
-    target = settle(reader, words["x"]) if "x" in words else None
+    target: Any = settle(reader, words["x"]) if "x" in words else None
     words = {k: v for k, v in words.items() if k != "x"}
     if copied:
         return dispatch.rule_call(reader, function, [] if target is None else [target], words, node)
@@ -493,5 +494,5 @@ SPECIAL.update({
     np.place: call_place,
     np.fill_diagonal: call_fill_diagonal,
     np.put_along_axis: call_put_along_axis,
-    **{u.at: call_at for u in vars(np).values() if isinstance(u, np.ufunc)},
 })
+SPECIAL.update({u.at: call_at for u in vars(np).values() if isinstance(u, np.ufunc)})

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Frames of calls, the origin of what they read, and refusals with that origin."""
+"""Frames of calls: where a node is in the user's source, and `fail`, which raises an error that points there."""
 import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import Any
+from typing import Any, NoReturn
 
 import gast
 
@@ -16,7 +16,7 @@ _SET_BY: weakref.WeakKeyDictionary = weakref.WeakKeyDictionary()    # by the tre
 
 
 def depth(reader: Reader, source: Any) -> int:
-    """How often a function is being read already."""
+    """How many calls of a function are being read now."""
     return sum(
         f.source.tree is source.tree or f.source.function is not None and f.source.function is source.function
         for f in reader.environment.stack
@@ -39,7 +39,7 @@ def here(reader: Reader, node: gast.AST | None) -> Any:
 
 @contextmanager
 def inside(reader: Reader, name: str) -> Iterator[Any]:
-    """What is read belongs to a function that jit or pmap has made."""
+    """A context for reading a function that jit or pmap has made."""
     outer, reader.environment.within = reader.environment.within, (*reader.environment.within, name)
     try:
         yield
@@ -53,8 +53,8 @@ def locate(reader: Reader, node: gast.AST | None) -> None:
 
 
 def fail(reader: Reader, kind: Callable, reason: str, node: gast.AST | None = None, advice: str = "",
-         python: Callable | None = None) -> None:
-    """Refuse; `python` is the exception that Python itself would raise here for certain."""
+         python: Callable | None = None) -> NoReturn:
+    """Raise an error that points to the node; `python` is the exception that Python would certainly raise here."""
     origin = here(reader, node) if node is not None and reader.environment.frame.plain else reader.build.origin
     error = kind(reason, origin, advice)
     error.python, error.block = python, reader.build.block
@@ -62,7 +62,7 @@ def fail(reader: Reader, kind: Callable, reason: str, node: gast.AST | None = No
 
 
 def in_scope(reader: Reader, name: str) -> Any:
-    """What a name stands for in the function that is read, or in one around it; None of what is outside of both."""
+    """The value of a name in the frame or an enclosing one; None for a name from outside of both."""
     frame = reader.environment.frame
     while frame is not None and name not in frame.env:
         frame = frame.outer
@@ -70,7 +70,7 @@ def in_scope(reader: Reader, name: str) -> Any:
 
 
 def set_by(reader: Reader, source: Any) -> dict:
-    """The names that a function sets, parameters apart."""
+    """The names that a function sets, except its parameters."""
     tree = source.tree
     if tree not in _SET_BY:
         _SET_BY[tree] = assigned(tree.body) if isinstance(tree.body, list) else {}

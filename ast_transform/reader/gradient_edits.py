@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""with gs.insert_grad_of(x) as dx: the body is read when the backward sweep comes to it.
+"""with gs.insert_grad_of(x) as dx: the statement comes in, and an `Edit` comes out, which the backward sweep reads.
 
-In the normal form the edited value is another name for x, made by an Edit; its operands are x and what the body may
-read of the function.
+In the normal form the edited value is another name for x, made by the Edit; its operands are x and the variables that
+the body may read.
 """
 from typing import Any
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Calls of functions written in Python: read in place of the call, or kept as functions of their own."""
+"""Inlining: a call of a function written in Python comes in; its body's statements, or a call of a callee, come out."""
 import ast
 from collections.abc import Callable
 from dataclasses import replace
@@ -28,7 +28,7 @@ ENDLESS = (
 
 
 def calls_itself(source: Any) -> bool:
-    """Whether the function's own name means it, where its source calls that."""
+    """Whether a function is recursive: its own name in its source refers to it."""
     name, function = source.tree.name if isinstance(source.tree, gast.FunctionDef) else None, source.function
     if function is None:
         return name is not None and not source.tree.decorator_list
@@ -60,7 +60,7 @@ def user_call(reader: Reader, function: Callable, args: list, words: dict[str, A
 
 
 def keeps_call(reader: Reader, function, args, words):
-    """A plain helper called on arrays stays a function of its own."""
+    """Whether a call of a plain helper on arrays stays a call, rather than being inlined."""
     raising = reader.build.origin is not None and reader.build.origin.errors  # not so wherever it is called
     return (
         reader.engine is not None
@@ -108,12 +108,12 @@ def inline(reader: Reader, source: Any, args: list, words: dict[str, Any], node:
 
 
 def looped(reader: Reader, source: Any) -> Any:
-    """A source of its own, which is without recursion where that has no end that is known beforehand."""
+    """The source of a callee, with recursion turned into a loop where its depth is not known."""
     loops = reader.engine.looped if reader.engine is not None else {}
     return replace(source, tree=loops.get(source.tree, source.tree))
 
 
-def inline_part(reader: Reader, part: Callable, args: list, words: dict[str, Any] = None) -> Any:
+def inline_part(reader: Reader, part: Callable, args: list, words: dict[str, Any] | None = None) -> Any:
     """Read a rule's part with operands for its parameters."""
     source = read(part)
     env = bound(reader, source, args, words or {}, None)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Subscripts: the index, and the item of an array or a container that it names."""
+"""Subscripts: a value and an index come in; the item, a statement that reads it, or a slice comes out."""
 from typing import Any
 
 import gast
@@ -50,7 +50,7 @@ def evaluate_subscript(reader: Reader, node):
 
 
 @late
-def read_index(reader: Reader, node: gast.AST | None) -> Any:
+def read_index(reader: Reader, node: gast.AST) -> Any:
     """An index as an operand; slices of known ends are constants."""
     if isinstance(node, gast.Slice):
         parts = [
@@ -61,13 +61,13 @@ def read_index(reader: Reader, node: gast.AST | None) -> Any:
             return Const(slice(*(None if p is None else p.value for p in parts)))
         return Slice(*parts)
     if isinstance(node, gast.Tuple):
-        parts = [
+        entries = [
             dispatch.elements_of(reader, dispatch.evaluate(reader, e.value), e)
             if isinstance(e, gast.Starred)
             else [read_index(reader, e)]
             for e in node.elts
         ]
-        return Pack("tuple", tuple(part_of_index(reader, i, node) for part in parts for i in part))
+        return Pack("tuple", tuple(part_of_index(reader, i, node) for part in entries for i in part))
     return as_index(reader, settle(reader, dispatch.evaluate(reader, node)), node)
 
 
@@ -169,9 +169,9 @@ def stands_for(reader: Reader, rows: Any, items: list) -> None:
     reader.memory.tokens[rows] = storages(reader, rows).union(*(storages(reader, i) for i in items if holds_memory(i)))
 
 
-def facts_alike(items: list) -> list:
-    """The facts of elements that one array can hold as they are, those of NumPy's first; None if none can."""
-    facts = [fact_of(i) if isinstance(i, Const) else getattr(i, "fact", None) for i in items]
+def facts_alike(items: list) -> list | None:
+    """The facts of elements that one array can hold unchanged, NumPy's first; None if no array can."""
+    facts: list = [fact_of(i) if isinstance(i, Const) else getattr(i, "fact", None) for i in items]
     alike = facts and all(isinstance(f, Array) for f in facts) and (
         not any(f.weak for f in facts) or len({np.dtype(f.dtype) for f in facts}) == 1)
     return sorted(facts, key=lambda f: f.weak) if alike else None

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Iterators and what goes through values: zip, map, sorted, and functions of operator and collections.
+"""Iteration: zip, map, sorted, and functions of operator and collections come in; walks and values come out.
 
 >>> from gradscribe.ast_transform.examples import form, show
 >>> print(show(form("def f(x, y):\\n    return sum(map(lambda a, b: a * b, [x, 2], [y, x]))", 1.0, 2.0)))
@@ -17,7 +17,7 @@ import operator
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 import gast
 import numpy as np
@@ -82,7 +82,7 @@ def walk_over(reader: Reader, value: Any, node: gast.AST | None) -> Walk:
 def elements_of(reader: Reader, value: Any, node: gast.AST | None, fixed: bool = True) -> list:
     value = gone_through(reader, value, node)
     if isinstance(value, (Endless, View)) or isinstance(value, Struct) and value.kind == "iterator":
-        return list(walk_over(reader, value, node).static)
+        return list(cast(list, walk_over(reader, value, node).static))
     return elements_of_value(reader, value, node, fixed)
 
 
@@ -233,7 +233,7 @@ def shortest(reader: Reader, walks, strict):
 
 def walk_of_numbers(reader: Reader, walk, value, node):
     """A list of numbers of one dtype as an array, beside what has as many elements as are known when running."""
-    facts = [fact_of(v) if isinstance(v, (Var, Const)) else None for v in walk.static or ()]
+    facts: list = [fact_of(v) if isinstance(v, (Var, Const)) else None for v in walk.static or ()]
     numbers = [f for f in facts if isinstance(f, Array) and not f.dims and f.kind in "iufc"]
     if (
         not facts
@@ -417,7 +417,7 @@ def call_operator(reader: Reader, function, args, words, node):
         test = truth_value(reader, args[0], node)
         return negated(reader, test) if function is operator.not_ else call_float(reader, bool, [test], {}, node)
     if function is operator.contains:
-        return contains(reader, *args, node)
+        return contains(reader, *args, node)       # type: ignore[call-arg]  # mypy counts the parts
     if function is operator.getitem:
         return item_of(reader, args[0], args[1], node)
     if function in (operator.neg, operator.pos, operator.invert):

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Iterators: what is gone through once, and when.
+"""Iterators: map, zip or a generator comes in; its elements come out, read in the order in which Python makes them.
 
-Python makes an iterator's elements one at a time, as they are asked for.  A loop over map, or over a generator, makes
-each in its pass.  Elsewhere they are made where the iterator is; what would be another value by the time that it is
-asked for, or would change something between two of a loop's passes, is refused.
+Python makes an iterator's elements one at a time, on demand.  A loop over map, or over a generator, makes each in its
+pass.  Elsewhere the elements are made where the iterator is created.  An iterator is refused if an element would have
+another value later, or if making it would change something between two passes of a loop.
 
 >>> from gradscribe.ast_transform.examples import form
 >>> from gradscribe.ast_transform.source.diagnose import TransformError
@@ -15,7 +15,7 @@ asked for, or would change something between two of a loop's passes, is refused.
 an iterator that changes something when it is gone through
 """
 import functools
-from collections.abc import Iterator
+from collections.abc import Collection, Iterable, Iterator
 from functools import partial
 from typing import Any
 
@@ -42,7 +42,7 @@ def made_late(function: Any) -> bool:
     return function is iter or isinstance(function, type) and issubclass(function, Iterator)
 
 
-def made_in_passes(reader: Reader, node: gast.AST | None) -> gast.AST | None:
+def made_in_passes(reader: Reader, node: gast.AST) -> gast.AST:
     """for h in map(f, xs)  ->  for x in xs: h = f(x): each pass makes its own element, as in Python.
 
     Also with enumerate around it, and where a generator makes the elements.
@@ -86,7 +86,7 @@ def made_in_passes(reader: Reader, node: gast.AST | None) -> gast.AST | None:
 
 
 def calls_function(reader: Reader, node, function):
-    """Whether an expression calls a function of Python's own by its name."""
+    """Whether an expression calls a builtin of Python by its name."""
     if not isinstance(node, gast.Call) or not isinstance(node.func, gast.Name) or node.func.id != function.__name__:
         return False
     found = dispatch.evaluate(reader, node.func)
@@ -94,7 +94,7 @@ def calls_function(reader: Reader, node, function):
 
 
 def must_be_unwritten(reader: Reader, reads: tuple, node: gast.AST | None) -> None:
-    """The arrays and the containers that Python reads later than we do have not been written since."""
+    """Refuse an iterator if an array or a container that Python reads later has been written since."""
     for frame, since, held in reads:
         if frame is None and any(not held.isdisjoint(changed) for changed in reader.memory.written[since:]):
             fail(reader, LanguageError, "an iterator is gone through after what its elements are made of has changed",
@@ -120,7 +120,7 @@ def iterator(reader: Reader, items: list, *sources: Any, late: Any = None) -> An
 
 
 def read_by(reader: Reader, value: Any) -> tuple:
-    """What an iterator, which another one goes through, reads later."""
+    """What an iterator has yet to read when another one iterates over it."""
     if isinstance(value, Struct):
         return value.cls[1] if value.kind == "iterator" else ()
     return reader.containers.late.get(getattr(value, "mark", value), ()) if isinstance(value, MAY_SHOW) else ()
@@ -151,8 +151,8 @@ def lists_in(reader: Reader, value: Any) -> dict:
 
 
 def shows_lists(reader: Reader, value: Any, read: list, in_order: bool = False) -> Any:
-    """An iterator that has been made of these values."""
-    found = {}
+    """Note which lists an iterator made of these values will read; return the iterator."""
+    found: dict[Any, bool] = {}
     for v in read:
         for mark, so_far in lists_in(reader, v).items():
             found[mark] = found.get(mark, in_order) and so_far
@@ -161,8 +161,8 @@ def shows_lists(reader: Reader, value: Any, read: list, in_order: bool = False) 
     return value
 
 
-def lists_shown(reader: Reader, value: Any) -> dict:
-    """The lists that an iterator will read, or those in a container."""
+def lists_shown(reader: Reader, value: Any) -> Collection[Any]:
+    """The marks of the lists that an iterator will read, or that those in a container will."""
     if isinstance(value, Struct):
         own = reader.containers.shown_lists.get(value, {}) if value.keys != SPENT else {}
         return {*own, *(mark for item in value.items for mark in lists_shown(reader, item))}
@@ -174,7 +174,8 @@ def unwritten_since_now(reader: Reader, values):
 
     Objects from outside that the function writes are among them: what an element is made by may read them.
     """
-    found, values, seen = set(), [*values, *(reader.outer.now.held if reader.outer.places else ())], set()
+    found: set = set()
+    values, seen = [*values, *(reader.outer.now.held if reader.outer.places else ())], set()
     for v in values:
         if id(v) in seen:
             continue
@@ -206,7 +207,7 @@ def names_that_show(reader: Reader, values):
 
 
 def as_it_was(reader: Reader, reads: tuple, node: gast.AST | None) -> None:
-    """What Python reads later than we do is what it was."""
+    """Refuse an iterator if something that Python reads later has changed since it was made."""
     for frame, name, held in reads:
         if frame is not None and frame.env.get(name) is not held:
             name = name.strip()
@@ -215,7 +216,7 @@ def as_it_was(reader: Reader, reads: tuple, node: gast.AST | None) -> None:
     must_be_unwritten(reader, reads, node)
 
 
-def read_later(reader: Reader, value: Any, arrays: list | tuple, late: gast.AST | None = None) -> Any:
+def read_later(reader: Reader, value: Any, arrays: Iterable[Any], late: gast.AST | None = None) -> Any:
     """What a name may hold that Python goes through later: enumerate, zip, map or a generator over arrays.
 
     late: the function, or the generator, that makes the elements; without one they are rows, which may change
@@ -267,7 +268,7 @@ def sources_of(values):
 
 
 def drained(reader: Reader, value: Any, node: gast.AST | None) -> list:
-    """What is left in an iterator, which is read once."""
+    """The remaining elements of an iterator, which is then exhausted."""
     if value.keys == SPENT:
         fail(reader, LanguageError, "an iterator is read a second time, when nothing is left in it", node,
              "Make a list of it first.")

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""itertools, and many counters in one: np.ndindex and its like.
+"""itertools, and multi-dimensional counters such as np.ndindex: a call comes in; an iterator or a walk comes out.
 
-What is walked over are values of the reader, so Python's own itertools run on lists of them.
+The elements are values of the reader, so Python's own itertools run on lists of them.
 
 >>> from gradscribe.ast_transform.examples import form, show
 >>> text = "def f(x, y):\\n    import itertools\\n    return sum(a * b for a, b in itertools.product([x, y], repeat=2))"
@@ -20,6 +20,7 @@ import functools
 import itertools
 import operator
 from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -110,7 +111,7 @@ def call_groupby(reader: Reader, function, args, words, node):
     values, *key = args
     key = key[0] if key else words.get("key", Const(None))
     plain = isinstance(key, Const) and key.value is None
-    groups = []
+    groups: list[tuple[Any, list]] = []
     for item in map(partial(settle, reader), elements_of(reader, values, node)):
         label = item if plain else call_value(reader, key, [item], {}, node)
         if groups and place_of(reader, [groups[-1][0]], label, node, "whether a group ends here") == 0:

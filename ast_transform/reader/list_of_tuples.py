@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Lists of tuples whose length is known only when running: a list for each place of the tuples.
+"""Lists of tuples of dynamic length: list methods come in; one list for each field of the tuples comes out.
 
 >>> from gradscribe.ast_transform.examples import form, show
 >>> text = ("def f(x):\\n    out = []\\n    for v in x:\\n        out.append((v, v * v))\\n    a, b = zip(*out)\\n"
@@ -65,7 +65,7 @@ def is_row(value: Any) -> bool:
 
 
 def leaves_of(row: Struct) -> list:
-    """What stands in a tuple of tuples, from left to right."""
+    """The leaves of a tuple of tuples, from left to right."""
     return [leaf for item in row.items for leaf in (leaves_of(item) if is_row(item) else [item])]
 
 
@@ -92,7 +92,7 @@ def element_of_rows(reader: Reader, rows: list, node: gast.AST | None) -> Any:
 
 
 def one_form(reader: Reader, a: Any, b: Any, node: gast.AST | None) -> None:
-    """The tuples of a list are of one form."""
+    """Check that the tuples of a list all have one form."""
     if is_row(a) != is_row(b) or is_row(a) and (a.kind, a.keys, a.cls, len(a.items)) != (
             b.kind, b.keys, b.cls, len(b.items)):
         fail(
@@ -238,7 +238,7 @@ def written_at_places(reader: Reader, loop, c):
             not is_application(step.value, np.concatenate) or reads.count(c.inner) > 1 or c.next in reads:
         return
     (both,), row = step.value.args, None
-    made = reader.build.made.get(both.items[1]) if isinstance(both, Pack) and both.items[0] is c.inner else None
+    made: Any = reader.build.made.get(both.items[1]) if isinstance(both, Pack) and both.items[0] is c.inner else None
     if is_application(made, operator.getitem) and _is_new_axis(made.args[1]):
         row = made.args[0]
     elif is_application(made, np.array) and isinstance(made.args[0], Pack):

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a loop carries: its body is read until the kinds of what it carries come to rest.
+"""Fixpoint iteration of a loop: a body comes in as a tree; the carries and the statements of the body come out.
 
-This is the fixpoint iteration of an abstract interpreter.  A body comes in, as a tree; carries and the statements of
-the body come out.  What a reading needs and does not find joins what the loop carries, and the body is read again: a
-storage that is written into, a list that grows, a wider kind, a name that has no value yet.
+The body is read until the facts of the carried values are stable.  When a reading finds that something else must be
+carried, that joins the carries, and the body is read again: a storage that is written, a list that grows, a wider
+dtype, a name without a value.
 """
 from collections.abc import Callable
 from functools import partial
@@ -116,7 +116,7 @@ READINGS = 24           # kinds widen a few times at most, and each storage, lis
 
 
 class Carried:
-    """What a loop carries, as far as its readings have shown."""
+    """What a loop carries, as far as the readings of its body have shown."""
 
     def __init__(self, reader, node, targets, test, since):
         frame = reader.environment.frame
@@ -401,7 +401,7 @@ def loses_no_more(loop):
 
 
 def for_around(reader: Reader, later, reading):
-    """What is raised where a loop has no value of a name: a loop around it may have."""
+    """The error for a name without a value in a loop: an enclosing loop may have one."""
     place = reader.environment.frame, later.name
     around = next(
         (loop for loop in reversed(reader.loops.reading) if loop is not reading and place in loop.unset.first_set), None
@@ -434,7 +434,7 @@ def all_carried(reader: Reader, start, names, slots, reading, node):
 
 
 def place_loop(reader: Reader, loop: Any) -> Any:
-    """The loop stands; what shows an array that it has written into is read anew after it."""
+    """Append the loop to the block; views of arrays that it has written are read again after it."""
     written, reader.loops.written_in_loop = reader.loops.written_in_loop, None
     loop.policy = "segments" if reader.build.segments else ""
     lengths_after(reader, loop)
@@ -452,7 +452,8 @@ def left_as_views(reader: Reader, after, names, slots, inner, held, kept, body, 
     The last pass leaves the view of what the array is then.  Its indices are carried, and no copy of its entries.
     Given with it: what a pass makes.
     """
-    found, ends, items = {}, {}, {value for _, value in held[2].values()}
+    found, items = {}, {value for _, value in held[2].values()}
+    ends: dict[Any, list] = {}
     items.update(v for m in names if m not in slots and m in after for v in held_variables(after[m]))
     for n in slots:
         for var, new in paired(reader, n, inner.get(n, {}), after.get(n, UNDEFINED)).values():
@@ -480,7 +481,7 @@ def left_as_views(reader: Reader, after, names, slots, inner, held, kept, body, 
 
 
 def begins_with(var, n, ends, body, head):
-    """Whether a pass reads what a name holds when it begins."""
+    """Whether a pass reads the value that a name has when the pass begins."""
     read = {v for s in [*body, *(head[0] if head else ())] for v in all_reads(s)}.union(
         operands(head[1]) if head else ())
     return var in read or any(m != n for m, _ in ends.get(var, ()))
@@ -506,7 +507,7 @@ def keeps_value(reader: Reader, n, value, kept, reading):
         read or any(v in reader.choices.partly for v in variables_in(value))
     )
     if of_parts or isinstance(value, Conflict):
-        fact = value if isinstance(value, Conflict) and value.memory else None
+        fact: Any = value if isinstance(value, Conflict) and value.memory else None
     elif isinstance(value, (Var, Const)) and (n in kept or read or value in reader.choices.partly) and \
             not _undefined(value):
         fact = fact_of(value)

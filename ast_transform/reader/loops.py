@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Loops of the user's function: what they carry, found by reading their bodies until the facts come to rest."""
+"""Loops: a `for` or a `while` comes in; a loop with its carries, or its unrolled passes, come out."""
 import functools
 import math
 import operator
@@ -130,7 +130,7 @@ def fixed_number(reader: Reader, walk):
 
 
 def stays_a_loop(reader: Reader, node, walk):
-    """A loop stays one where it can."""
+    """Read a loop as a loop, where that is possible."""
     can_stay = walk.count is not None
     must = walk.static is None
     if not can_stay:
@@ -224,7 +224,7 @@ def left_early(reader: Reader, node, walk):
 
 
 def left_by_a_flag(reader: Reader, node, walk):
-    """A loop that is left early stays one where it can."""
+    """Read a loop with an early exit as a loop, where that is possible."""
     if walk.count is None or not all(is_array(s) or _is_range(s) for _, _, s in walk.items):
         if walk.static is None:
             fail(reader, LanguageError, "a loop over this cannot be left early", node, "Loop over range(len(...)).")

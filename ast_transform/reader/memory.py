@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writes into arrays: which names show the array that is written, and what they show afterwards.
+"""Writes into arrays (alias analysis): a write comes in; new values of the array and of its aliases come out.
 
 A write makes a new value (`x_1 = put(x, i, v)`).  Every name that shows the same storage is given its new value at
-once: the array itself, or the same view of it.  What may or may not show it becomes a Conflict, an error where it is
-read.  A loop that writes into an array from before it carries that array under a name of its own.
+once: the array itself, or the same view of it.  A name that only may show it becomes a Conflict, an error where it is
+read.  A loop that writes into an array from before it carries that array under a separate name.
 """
 import operator
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 import gast
 
@@ -112,7 +112,7 @@ def distinct_storages(reader: Reader, left: list) -> None:
 
 
 def may_be_in(reader: Reader, var: Any) -> frozenset:
-    """The storages of an array, and those of which it is one of several that a loop exchanges."""
+    """The storages of an array, and those that it may be in because a loop exchanges arrays."""
     return stood_for_by(reader, storages(reader, var))
 
 
@@ -155,7 +155,7 @@ def places_that_show(reader: Reader) -> Any:
 
 
 def shows_a_cell(reader: Reader, old: Any) -> bool:
-    """Whether something else shows what may be this array without axes, which an augmented assignment changes."""
+    """Whether a zero-dimensional array that an augmented assignment changes may have an alias."""
     shown, mine = [v for _, _, v in places_that_show(reader)], storages(reader, old)
     return sum(v is old for v in shown) > 1 or any(v is not old and storages(reader, v) & mine for v in shown)
 
@@ -256,7 +256,7 @@ def writes_storages(reader: Reader, written: frozenset, node: gast.AST | None) -
 
 
 def must_be_apart(reader: Reader, arguments: list) -> None:
-    """A function that writes into its arguments is given arrays of different storages."""
+    """Require that the arrays given to a function that writes into them have different storages."""
     known = [storages(reader, v) for v in arguments if is_array(v)]
     if any(a & b for k, a in enumerate(known) for b in known[:k]):
         raise LanguageError("two arguments share memory, and the function writes into one of its arguments",
@@ -289,7 +289,7 @@ def joined_index(reader: Reader, path, index):
     """One index for a view made by numbers and whole axes and the index into it; None if they do not join."""
     if gathers(index):              # an integer beside an index array is one of its kind
         return None
-    parts = []
+    parts: Any = []
     for made, _ in path:
         parts = joined(parts, parts_of(made.args[1])) if is_application(made, operator.getitem) else None
         if parts is None or not all(is_number(p) or is_whole(p) for p in parts):
@@ -311,7 +311,7 @@ def no_writes(reader: Reader, where: str, node: gast.AST | None) -> Iterator[Any
 
 
 def update_names(reader: Reader, holder, base, root, node):
-    """Every name that shows the storage shows what is in it now."""
+    """Give every name that refers to a storage its new contents."""
     reader.memory.writes += 1
     reader.memory.written.append(storages(reader, holder))
     written, line = storages(reader, holder), getattr(node, "lineno", 0)
@@ -327,8 +327,8 @@ def update_names(reader: Reader, holder, base, root, node):
         _set(place, key, memo[value])
 
 
-def hand_over(reader: Reader, mapping: dict, but: dict = ()) -> None:
-    """Names that show arrays, or views of them, show those that these have become."""
+def hand_over(reader: Reader, mapping: dict, but: Collection[Any] = ()) -> None:
+    """Update names that refer to arrays, or to views of them, to the new values of the arrays."""
     memo = {}
     for old, new in mapping.items():
         reader.views.layouts[new] = rowwise(reader, old)
@@ -408,7 +408,7 @@ def refuse_write(reader: Reader, target: gast.AST | None, holder: Any = None) ->
 
 
 def of_one_dtype(reader: Reader, var, known=None):
-    """Whether an array has the same kind of entries on every path; what is made of it and of ints has not."""
+    """Whether an array has the same dtype on every path; a result computed from it and from ints may not."""
     if not reader.kinds.ints_or_floats:
         return True
     known = dict.fromkeys(reader.kinds.ints_or_floats, False) if known is None else known
@@ -428,11 +428,11 @@ def put_back(reader: Reader, path: list, new: Any, node: gast.AST | None) -> Any
     A view of all entries moves them; the adjoint of that, which the record has, moves them back.
     """
     for made, _ in reversed(path):
-        parent = viewed(made)
-        if own_view(reader, made) is not None:
+        parent, own = cast(Var, viewed(made)), own_view(reader, made)
+        if own is not None:
             plain, root = [], parent
-            for step, view in own_view(reader, made):
-                again = substituted(step, {viewed(step): root})
+            for step, view in own:
+                again = substituted(step, {cast(Var, viewed(step)): root})
                 root = reader.build.let(view.hint, again, view.fact, view.kind)
                 plain.append((again, root))
             new = put_back(reader, plain, new, node)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Methods of values, and Python's builtins: what they mean for operands, containers and walks."""
+"""Methods and Python's builtins: a call on an operand, a container or a walk comes in; its result comes out."""
 import functools
 import operator
 import types
@@ -125,8 +125,8 @@ def method_of_value(reader: Reader, value: Any, name: str, args: list, words: di
         return dispatch.call_known(reader, CALLED_WITH_SHAPE[name], [value, shape], words, node)
     if name in IN_PLACE:
         return method_in_place(reader, value, name, args, words, node)
-    handler = OWN_METHODS.get(name)
-    made = handler(reader, value, args, words, node) if handler is not None else None
+    own = OWN_METHODS.get(name)
+    made = own(reader, value, args, words, node) if own is not None else None
     return made if made is not None else unknown_method(reader, name, node)
 
 
@@ -713,7 +713,7 @@ def method_view(reader: Reader, value, args, words, node):
     return value                    # it shows the same entries
 
 
-OWN_METHODS = {                         # methods that no function of NumPy is for
+OWN_METHODS: dict[str, Callable[..., Any] | None] = {                         # methods that no function of NumPy is for
     "astype": method_astype,
     "clip": method_clip,
     "compress": method_compress,

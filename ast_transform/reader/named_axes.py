@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Functions over a named axis, as they are read: their axes are bound by the vmap that is being read.
+"""Functions over a named axis: a call comes in; an operation with the names of its axes comes out.
 
-Each becomes an operation with its names; passes/vmap/collectives.py gives it its meaning over a batch.
+The enclosing vmap binds the names; passes/vmap/collectives.py gives the operation its meaning over a batch.
 """
 import inspect
 import math

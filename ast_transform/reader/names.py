@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Names: where one is looked up, and what a value from outside the function is."""
+"""Names: a name comes in, and its value comes out; values from outside the function become constants or captures."""
 from typing import Any
 
 import gast

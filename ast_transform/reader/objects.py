@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Objects of the user's classes: made, read, changed and called as Python does, attribute by attribute.
+"""Objects of the user's classes: construction, attributes, methods and operators come in; values come out.
 
-An object that the function makes is a container of its attributes (Struct of kind "object"); its class tells its
-methods, properties and operators, which are read in place of their calls.
+An object that the function makes is a container of its attributes (Struct of kind "object").  Its class defines its
+methods, properties and operators, whose bodies are read in place of their calls.
 """
 import contextlib
 import copy
@@ -68,7 +68,7 @@ def python_new(cls):
     return new.__func__ if isinstance(new, staticmethod) and isinstance(new.__func__, types.FunctionType) else None
 
 
-def construct(reader: Reader, cls: Callable, args: list, words: dict[str, Any], node: gast.AST | None) -> Any:
+def construct(reader: Reader, cls: type, args: list, words: dict[str, Any], node: gast.AST | None) -> Any:
     """Named tuples and dataclasses are containers; NumPy's scalar types convert."""
     if issubclass(cls, np.generic) and len(args) == 1:
         value = settle(reader, args[0])
@@ -77,7 +77,7 @@ def construct(reader: Reader, cls: Callable, args: list, words: dict[str, Any], 
     if issubclass(cls, functools.partial):
         return dispatch.call_partial(reader, cls, args, words, node)
     if issubclass(cls, tuple) and hasattr(cls, "_fields"):
-        fields, defaults = cls._fields, cls._field_defaults
+        fields, defaults = cls._fields, cls._field_defaults    # type: ignore[attr-defined]  # a named tuple
         plain_class(reader, cls, node, tuple)
     elif made_by_dataclass(cls) is cls and not hasattr(cls, "__post_init__") and not python_new(cls) and not any(
             f.default_factory is not MISSING or not f.init or f.kw_only for f in fields_of(cls)):
@@ -163,7 +163,7 @@ def fill_fields(reader: Reader, made, cls, args, words, node):
                 fail(reader, KindError, f"{cls.__name__} needs a value for {f.name}", node)
             else:
                 continue
-        if f._field_type is dataclasses._FIELD:
+        if f._field_type is dataclasses._FIELD:         # type: ignore[attr-defined]  # no public name: not an InitVar
             put_attribute(made, f.name, given[f.name])
         else:
             late.append(given[f.name])
@@ -178,7 +178,7 @@ def call_filled(reader: Reader, function, args, words, node):
     return Const(None)
 
 
-def class_of(reader: Reader, value: Any) -> Callable:
+def class_of(reader: Reader, value: Any) -> type:
     if isinstance(value, (Grown, Rows)):
         return list
     cls = value.cls or {"list": list, "tuple": tuple, "dict": dict}[value.kind]
@@ -205,7 +205,7 @@ def gone_through(reader: Reader, value: Any, node: gast.AST | None) -> Any:
         LanguageError, f"{spelled_value(reader, value)} is an iterator, which is not understood", node, "Use a list.")
 
 
-def equal_objects(reader: Reader, a: Any, b: Any) -> bool:
+def equal_objects(reader: Reader, a: Any, b: Any) -> bool | None:
     """==, where a class may say what it means."""
     for x, y in ((a, b), (b, a)):
         if dunder(reader, x, "__eq__") is not None:
@@ -221,7 +221,7 @@ def equal_objects(reader: Reader, a: Any, b: Any) -> bool:
     return same_object(reader, a, b)
 
 
-def equal_to_outside(reader: Reader, made: Any, known: Any) -> bool:
+def equal_to_outside(reader: Reader, made: Any, known: Any) -> bool | None:
     """==, of an object that the function makes and a value from outside; None where that is not known."""
     method = dunder(reader, made, "__eq__")
     if method is not None:
@@ -279,8 +279,8 @@ def object_attribute(reader: Reader, value: Any, name: str, node: gast.AST | Non
     return of_class(reader, value, value.cls, value.cls.__mro__, name, node)
 
 
-def of_class(reader: Reader, value: Any, cls: Callable, classes: tuple, name: str, node: gast.AST | None) -> Any:
-    owner = next((c for c in classes if name in vars(c)), None)
+def of_class(reader: Reader, value: Any, cls: type, classes: tuple, name: str, node: gast.AST | None) -> Any:
+    owner: Any = next((c for c in classes if name in vars(c)), None)
     found = None if owner is None else vars(owner)[name]
     if found is None:
         fail(reader, LanguageError, f"{cls.__name__!r} object has no attribute {name!r}".replace("'", ""), node,
@@ -310,7 +310,7 @@ def of_class(reader: Reader, value: Any, cls: Callable, classes: tuple, name: st
     return lift(reader, found, name)
 
 
-def stays_as_it_is(reader: Reader, value: Any, ask: Callable = None) -> None:
+def stays_as_it_is(reader: Reader, value: Any, ask: Callable | None = None) -> None:
     """The version holds as long as an object from outside has its attributes: Python itself was asked about it.
 
     ask: what it was asked, which is asked again at each call
@@ -327,7 +327,7 @@ def stays_as_it_is(reader: Reader, value: Any, ask: Callable = None) -> None:
             reader.environment.kind_guards.append(lambda: _same_answer(ask(held), answer))
 
 
-def stays_of_class(reader: Reader, cls: Callable, name: str) -> None:
+def stays_of_class(reader: Reader, cls: type, name: str) -> None:
     """The version holds as long as a class of the user's has the same under a name: a method may be replaced."""
     found = getattr(cls, name, None)
     if not reader.context.rule_depth and not isinstance(found, types.MethodType) and not is_of_a_library(cls):
@@ -370,7 +370,7 @@ def put_attribute(holder: Any, name: str, value: Any) -> None:
     holder.version += 1
 
 
-def assign_attribute(reader: Reader, target: gast.AST | None, value: Any, holder: Any = None) -> Any:
+def assign_attribute(reader: Reader, target: gast.AST, value: Any, holder: Any = None) -> Any:
     holder = settle(reader, dispatch.evaluate(reader, target.value)) if holder is None else holder
     if isinstance(holder, Const) and not isinstance(fact_of(holder), Array):
         return dispatch.write_state(reader, holder.value, target, value)

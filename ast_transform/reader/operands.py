@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Values of the reader as operands of the normal form, and what is known of them now."""
+"""Operands: a value of the reader comes in; an operand of the normal form, or its Python value, comes out."""
 import operator
 from typing import Any
 
@@ -33,7 +33,7 @@ from gradscribe.ast_transform.source.diagnose import Demand, LanguageError, Shap
 
 
 def settle(reader: Reader, value: Any) -> Any:
-    """Read a part that is an array; containers stay apart."""
+    """A value with an array Part read, a container Part as a Struct, a dict view as a list; a Conflict is an error."""
     if isinstance(value, Part):
         return as_struct(reader, value) if isinstance(value.fact, Sequence) else operand_of_part(reader, value)
     if isinstance(value, View):
@@ -45,7 +45,7 @@ def settle(reader: Reader, value: Any) -> Any:
 
 
 def passed_value(reader: Reader, value: Any) -> Any:
-    """A value on its way to a name, where a view stays one."""
+    """A value on its way to a name; a view stays a view."""
     return value if isinstance(value, View) else settle(reader, value)
 
 
@@ -156,8 +156,8 @@ def python_value(reader: Reader, value: Any, node: gast.AST | None) -> Any:
 
 
 def entry_from_outside(reader: Reader, value: Any) -> tuple | None:
-    """(array, place, value) of an entry of an array of integers from outside; what needs it known holds to it."""
-    made = reader.build.made.get(value) if isinstance(value, Var) else None
+    """(array, index, value) of an entry of a captured integer array, or None; the version holds for this value only."""
+    made: Any = reader.build.made.get(value) if isinstance(value, Var) else None
     if not is_application(made, operator.getitem) or not isinstance(made.args[1], Const):
         return None
     array = next((array for var, array in reader.environment.captured.values() if var is made.args[0]), None)
@@ -194,7 +194,7 @@ def parameter(reader: Reader, name: str, fact: Any) -> tuple:
     if isinstance(fact, Opaque):
         return [Param(name, Const(fact.value))], Const(fact.value)
     if isinstance(fact, Sequence) and reader.unroll:
-        leaves = []
+        leaves: list = []
         value = parameter_leaves(reader, name, fact, leaves)
         return leaves, value
     var = Var(name, fact, USER)

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Attributes that a function writes on objects from outside: read when it begins, written back when it ends.
+"""State from outside: attributes that a function writes on outer objects, read at its start, written back at its end.
 
-An object whose attributes are written is found when the first write is read; the function is then read anew with the
-object's numbers and arrays as values that are known only when running (Stateful), so that a changed attribute needs no
-new version.  In emitted source they are `count = model.count` at the top and `model.count = count_1` where the function
-ends; compiled code gets them as arguments and gives them as results.
+An object whose attributes are written is found at the first write.  The function is then read again with the object's
+numbers and arrays as values known only when running (Stateful), so that a changed attribute needs no new version.  In
+emitted source they are `count = model.count` at the top and `model.count = count_1` at the end; compiled code takes
+them as arguments and returns them as results.
 """
 import inspect
 import types
@@ -34,7 +34,7 @@ SIDE_EFFECT = "side effect, once a call"
 
 
 def acts_once(statements: Iterable, what: str) -> None:
-    """A transformation that evaluates its function more than once takes one that leaves all outside it as it is."""
+    """Refuse a function with outside effects for a transformation that evaluates it more than once."""
     acts = next((s for s in walk(statements) if isinstance(s, Effect) and s.note is SIDE_EFFECT), None)
     if acts is not None:
         raise LanguageError(f"{what} evaluates its function more than once, and each time it changes an object or a "
@@ -125,8 +125,8 @@ def name_of_object(reader: Reader, value: Any) -> str:
     return reader.outer.names.get(id(value), type(value).__name__.lower())
 
 
-def appends_outside(reader: Reader, call: gast.AST | None) -> bool:
-    """values.append(value) for a list from outside: done once, where the function ends; whether it is that."""
+def appends_outside(reader: Reader, call: gast.AST) -> bool:
+    """values.append(value) for a list from outside: done once, at the end of the function; whether it is one."""
     at, name = call.func, getattr(getattr(call.func, "value", None), "id", None)
     if not isinstance(at, gast.Attribute) or at.attr != "append" or name is None or len(call.args) != 1:
         return False

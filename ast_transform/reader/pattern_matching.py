@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`match`: whether a value fits a pattern, which must be known when transforming."""
+"""`match`: a value and a pattern come in; whether it fits comes out, which must be known when transforming."""
 import gast
 
 from gradscribe.ast_transform.core.form import Const

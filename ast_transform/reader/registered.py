@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Objects of registered classes: made of their children where a function is entered, taken apart where it is left.
+"""Objects of registered classes: an object comes in and its children go out, or the reverse.
 
-Both are done by reading the functions that the class was registered with, as if the user's function called them.
+Objects are made from their children where a function is entered, and flattened where it is left.  The functions that
+the class was registered with are read for this, as if the user's function called them.
 """
 from typing import Any
 
@@ -74,5 +75,5 @@ def flattened(reader: Reader, value):
         raise KindError(f"what the flatten function of {name} gives beside the children is known only when running",
                         reader.build.origin, "Make it one of the children.") from None
     items = [as_children(reader, settle(reader, i)) for i in dispatch.elements_of(reader, pair.items[0], None)]
-    cls = children_class(value.cls, data, len(items))
+    cls: Any = children_class(value.cls, data, len(items))
     return Struct("record", items, cls._fields, cls)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Inlining of rules: the parts of a rule record, such as `partial_x`, read with operands for their parameters."""
+"""Inlining of rules: a part of a rule record, such as `partial_x`, and operands come in; its value comes out."""
 import ast
 import functools
 import operator
@@ -94,7 +94,7 @@ def _is_whole(fact):
 
 
 def _is_short(fact):
-    """Whether sums, differences and negations may overflow in an integer dtype, as well as products."""
+    """Whether even sums, differences and negations may overflow in an integer dtype."""
     return fact.dtype.itemsize < 8 or fact.kind == "u"
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Statements that are no loop, branch or assignment, and the blocks that they stand in."""
+"""Simple statements and blocks: the tree comes in; the outcome comes out (Returned, RAISED, or None to go on)."""
 from typing import Any
 
 import gast
@@ -128,7 +128,7 @@ def execute_function_def(reader: Reader, node):
     reader.environment.frame.env[node.name] = value
 
 
-def inner_function(reader: Reader, node: gast.AST | None) -> Any:
+def inner_function(reader: Reader, node: gast.AST) -> Any:
     defaults = [dispatch.evaluate(reader, d) for d in node.args.defaults]
     words = {
         a.id: dispatch.evaluate(reader, d) for a, d in zip(node.args.kwonlyargs, node.args.kw_defaults) if d is not None

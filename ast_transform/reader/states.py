@@ -191,5 +191,5 @@ class Reader:
         self.outer, self.draws = Outer(), Draws()
 
     def reads_with(self, other: "Reader") -> None:
-        """Read a helper for another reader: what this one finds out about the user's module is the other's, too."""
+        """Share the guards of another reader, for which this one reads a helper."""
         self.environment.guards, self.environment.functions = other.environment.guards, other.environment.functions

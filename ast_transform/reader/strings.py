@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Texts, and other values that Python computes now from what is known.
+"""f-strings: the tree comes in; a constant comes out, or a statement that makes the text when running.
 
 >>> from gradscribe.ast_transform.examples import form, show
 >>> text = "def f(x):\\n    return {'a_1': x}[f'a_{1}'] * 2"
@@ -8,6 +8,9 @@ f(x):
     t = x * 2
     return t
 """
+from collections.abc import Callable
+from typing import Any
+
 import gast
 
 from gradscribe.ast_transform.core.form import Apply, Const
@@ -63,6 +66,7 @@ def formatted(reader: Reader, node):
     if isinstance(value, Const):
         stays_as_it_is(reader, value, str)
     value = python_value(reader, value, node)
-    value = {-1: lambda v: v, 115: str, 114: repr, 97: ascii}[node.conversion](value)
+    conversions: dict[int, Callable[..., Any]] = {-1: lambda v: v, 115: str, 114: repr, 97: ascii}
+    value = conversions[node.conversion](value)
     spec = "" if node.format_spec is None else formatted(reader, node.format_spec)
     return tried(reader, format, value, spec, node=node)

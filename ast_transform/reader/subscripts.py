@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The forms in which np.einsum is called, as one: a text, and the operands.  What np.r_, np.c_, np.mgrid and np.ogrid
-make of what stands in their brackets.
+"""np.einsum, and np.r_, np.c_, np.mgrid and np.ogrid: a call or an index comes in; an operation or an array comes out.
+
+All forms of an einsum call become one: a subscript string and the operands.
 """
 from typing import Any
 
@@ -19,7 +20,7 @@ from gradscribe.ast_transform.reader.values import Struct
 from gradscribe.ast_transform.rules.products import LETTERS
 from gradscribe.ast_transform.source.diagnose import RuleError, ShapeError
 
-JOINS, GRIDS = type(np.r_).__base__, type(np.mgrid).__base__       # of np.r_ and np.c_, of np.mgrid and np.ogrid
+JOINS, GRIDS = type(np.r_).__bases__[0], type(np.mgrid).__bases__[0]     # of np.r_ and np.c_, of np.mgrid and np.ogrid
 
 
 def call_einsum(reader: Reader, function, args, words, node):

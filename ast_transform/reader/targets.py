@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Names that statements of the user's tree give a value to."""
+"""Assigned names: statements of the user's tree come in; the names that they bind come out."""
 from collections import Counter
 from collections.abc import Iterable
 from typing import Any
@@ -14,7 +14,7 @@ COMPREHENSIONS = (gast.ListComp, gast.GeneratorExp, gast.DictComp)
 
 
 def name_after(target: gast.AST, value: Any, own: set[Var]) -> None:
-    """What a loop walks over is known by the names that the target gives it."""
+    """A name for what a loop walks over, from the names in the loop's target."""
     if isinstance(target, (gast.Tuple, gast.List)) and isinstance(value, Struct) and \
             len(value.items) == len(target.elts):
         for t, v in zip(target.elts, value.items):
@@ -25,7 +25,7 @@ def name_after(target: gast.AST, value: Any, own: set[Var]) -> None:
 
 
 def spoken(name: str) -> str:
-    """A name as the emitted code says it: one that the reader has made has a dot, or spaces at its end."""
+    """A name as the emitted code spells it: names made by the reader have a dot, or spaces at the end."""
     return name.partition(".")[0].strip()
 
 

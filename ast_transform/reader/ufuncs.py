@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Calls beyond plain arguments: lists for arrays, lengths that must be equal, a ufunc's outer, dtype= and where=."""
+"""Calls of NumPy beyond plain arguments: lists for arrays, equal lengths, ufunc.outer, dtype= and where=.
+
+The arguments of a call come in as the user wrote them; they go out as the rule of the function takes them.
+"""
 import operator
 from collections.abc import Callable
 from functools import partial
@@ -25,7 +28,7 @@ from gradscribe.ast_transform.source.diagnose import RuleError, ShapeError
 
 
 def as_taken(reader: Reader, rule: Any, bound: Any, args: list, words: dict[str, Any], node: gast.AST | None) -> tuple:
-    """The arguments of a call; lists are the arrays, or the sequences of arrays, that the rule takes them for."""
+    """The arguments of a call, with lists turned into the arrays, or sequences of arrays, that the rule takes."""
     positional, keywords, parameters = [], dict(words), bound.signature.parameters
     for name, value in bound.arguments.items():
         takes, kind = rule.takes(name), parameters[name].kind

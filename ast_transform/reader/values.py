@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a name of the user's function may hold while it is read: operands, containers, functions."""
+"""The values of the reader: what a name of the user's function may hold (operand, container, function, iterator)."""
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
@@ -165,7 +165,7 @@ class Endless:
 
 
 def held_by(value: Any) -> list:
-    """What a method, a view, a function with some arguments given, or one with defaults holds on to."""
+    """The values inside a method, a view, a partial function, or a function with defaults."""
     if isinstance(value, (Method, View)):
         return [value.value]
     if isinstance(value, Bound):
@@ -180,7 +180,7 @@ def held_by(value: Any) -> list:
 
 
 def holding(value: Any, parts: list) -> Any:
-    """A value like this one that holds other parts."""
+    """A copy of a value with other parts."""
     if all(a is b for a, b in zip(held_by(value), parts)):
         return value
     if isinstance(value, (Method, View)):
@@ -199,14 +199,14 @@ def holding(value: Any, parts: list) -> Any:
 
 
 def hold(value: Any, k: int, part: Any) -> None:
-    """Make a part of what a value holds another one."""
+    """Replace a part of a value."""
     changed = holding(value, [part if j == k else v for j, v in enumerate(held_by(value))])
     for name in value.__slots__:
         setattr(value, name, getattr(changed, name))
 
 
 def alike(a: Any, b: Any) -> bool:
-    """Whether two values differ in what they hold, at most."""
+    """Whether two values are equal except for the parts they hold."""
     if type(a) is not type(b) or len(held_by(a)) != len(held_by(b)):
         return False
     if isinstance(a, (Method, View)):
@@ -337,7 +337,7 @@ class Pullback:
 
 
 def is_function(value: Any) -> bool:
-    """Whether a value is a function that reads variables of another."""
+    """Whether a value is a function that may read another function's variables."""
     return isinstance(value, (FunctionValue, Bound, Derived, Converted)) or isinstance(value, Method)
 
 
@@ -351,5 +351,5 @@ def variables_in(value: Any) -> Iterator[Var]:
 
 
 def with_keys(value: Any, words: str) -> str:
-    """A container in words, a dict by its keys."""
+    """A container in words; a dict is described by its keys."""
     return f"a dict of {', '.join(map(repr, value.keys))}" if getattr(value, "kind", None) == "dict" else words

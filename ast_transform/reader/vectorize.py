@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Functions that apply a function to entries: np.vectorize, np.piecewise, np.frompyfunc, ufuncs of Numba's."""
+"""Functions applied to entries: np.vectorize, np.piecewise, np.frompyfunc, and ufuncs of Numba.
+
+A call comes in; a loop over the entries, or an operation on whole arrays, comes out.
+"""
 import operator
 from collections.abc import Callable
 from functools import partial
@@ -32,7 +35,7 @@ from gradscribe.ast_transform.source.diagnose import LanguageError, RuleError, S
 
 
 def vectorized(function, *args):
-    """Stands for what np.vectorize(function) is."""
+    """A marker function for np.vectorize(function)."""
 
 
 def function_of_numbers(function: Any) -> Callable[..., Any] | None:
@@ -103,8 +106,8 @@ def call_vectorized(reader: Reader, function, args, words, node):
     if len(wide) > 1 and not equally_long(wide):
         wide = list(dispatch.rule_call(reader, np.broadcast_arrays, wide, {}, node).items)
     lengths = [reader.build.length(wide[0], k) for k in range(wide[0].fact.rank)]
-    rows = iter([dispatch.rule_call(reader, np.ravel, [a], {}, node) if a.fact.rank > 1 else a for a in wide])
-    rows = [next(rows) if fact_of(a).dims else a for a in args]
+    flat = iter([dispatch.rule_call(reader, np.ravel, [a], {}, node) if a.fact.rank > 1 else a for a in wide])
+    rows = [next(flat) if fact_of(a).dims else a for a in args]
     first = next(a for a in rows if fact_of(a).dims)
     out = inline_part(reader, entry_by_entry, [each, Const(dtype), first, *rows])
     return (
@@ -294,8 +297,8 @@ def call_text(reader: Reader, function, args, words, node):
          "Print with print.")
 
 
+SPECIAL[np.vectorize] = make_vectorized
 SPECIAL.update({
-    np.vectorize: make_vectorized,
     vectorized: call_vectorized,
     np.piecewise: call_piecewise,
     np.fromiter: call_fromiter,

@@ -1,15 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Views of arrays: which operations certainly give one, and how the array is made anew from a written view.
+"""Views of arrays: an operation comes in; out comes whether its result is a view, and of which array.
 
-What NumPy's memory layout decides is certain only where the layout is.  An argument may be strided or in Fortran's
-order, and arithmetic keeps the order of its operands.  What is not certain may share memory or not: such an array is
-one of its own here, and a write into it, or into what it was made from, leaves the other a Conflict.
+Also the reverse: the new value of an array from a view that was written.  Whether a result is a view often depends on
+the memory layout, which is not always known: an argument may be strided or in Fortran order, and arithmetic keeps the
+order of its operands.  A result that may or may not share memory is an array of its own here, and a write into it, or
+into its source, leaves the other a Conflict.
 """
 import inspect
 import operator
 import types
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, cast
 
 import gast
 
@@ -84,7 +85,7 @@ def may_show(reader: Reader, made: Any) -> list:
 
 
 def base_path(reader: Reader, var: Any) -> tuple:
-    """The array that a view is one of, and the operations that lead to the view."""
+    """The array that a view belongs to, and the operations that lead to the view."""
     path = []
     while is_view(reader, var):
         made = made_as(reader, var)
@@ -94,9 +95,9 @@ def base_path(reader: Reader, var: Any) -> tuple:
 
 
 def same_view_again(reader: Reader, path: list, root: Any) -> Any:
-    """The same view of another array."""
+    """The same view, of another array."""
     for made, view in path:
-        root = reader.build.let(view.hint, substituted(made, {viewed(made): root}), view.fact, view.kind)
+        root = reader.build.let(view.hint, substituted(made, {cast(Var, viewed(made)): root}), view.fact, view.kind)
         if view in reader.views.flats:
             reader.views.flats[root] = reader.views.flats[view]
         elif memory_of(made) is CONTIGUOUS:
@@ -221,12 +222,12 @@ def may_be_cell(reader: Reader, var: Any) -> bool:
 
 
 def shows_nothing(reader: Reader, var: Any) -> bool:
-    """Whether a value is a number for certain: an entry that was read is a copy, and an array of it has its own."""
+    """Whether a value is certainly a plain number, without an alias: reading an entry copies it."""
     return alias.is_number(var) and not may_be_cell(reader, var)
 
 
 def as_cell(reader: Reader, value: Any) -> Any:
-    """A number that a function has put into an array without axes of its own."""
+    """A number as a zero-dimensional array that the function has made."""
     fact = fact_of(value) if isinstance(value, (Var, Const)) else None
     if not isinstance(fact, Array) or fact.dims or isinstance(value, Const) or fact.weak or may_be_cell(reader, value):
         return value
@@ -251,7 +252,7 @@ def alias_of(reader: Reader, value: Any, tokens: Any = None) -> Any:
 
 
 def gathers(index: Any) -> bool:
-    """An index with an array in it: what it reads is a copy."""
+    """Whether an index contains an array, so that the result is a copy."""
     return alias.gathers(alias.told(index))
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`with` statements: which contexts are known, and what they do to the body."""
+"""`with`: its items and its body come in; out come the statements of the body, with the effect of known contexts."""
 import contextlib
 import warnings
 

@@ -7,6 +7,8 @@ y = np.sum(np.sort(x)[:k])
 ^^^^^^^^^^
 grad(loss) asks for x, and y depends on it.
 """
+from typing import Any
+
 from gradscribe.ast_transform.source import cells
 
 
@@ -15,6 +17,12 @@ class TransformError(Exception):
 
     Attributes: reason (str), origin (the place in the user's code, or None), advice (str, the way out).
     """
+
+    # set by the reader, on some errors only
+    python: type[BaseException] | None      # the exception that Python itself would raise here for certain
+    block: list                             # the statements that were being collected
+    variable: Any                           # the value that would have to be known when transforming
+    shared: bool                            # a container is changed that another name may show
 
     def __init__(self, reason: str, origin=None, advice: str = ""):
         super().__init__(reason)
