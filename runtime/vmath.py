@@ -365,8 +365,7 @@ def power(x, y):
     # s = (m - near) / (m + near) and its square, in two parts
     u, v = m - near, 1.0 / (m + near)
     s = u * v
-    s_hi = upper(s)
-    t_hi = upper(m + near)
+    s_hi, t_hi = upper(s), upper(m + near)
     t_lo = m - (t_hi - near)
     s_lo = v * ((u - s_hi * t_hi) - s_hi * t_lo)
     z = s * s
@@ -396,8 +395,7 @@ def power(x, y):
     whole = min(max(lo + hi, -1100.0), 1100.0)
     out = abs(lo + hi) >= 1100.0
     k = (whole + SHIFT) - SHIFT
-    f = 0.0 if out else hi - k
-    g = 0.0 if out else lo
+    f, g = 0.0 if out else hi - k, 0.0 if out else lo
     f_hi = upper(f + g)
     u = f_hi * 6.93147182464599609375e-01
     v = (g - (f_hi - f)) * 6.93147180559945286227e-01 - f_hi * 1.90465429995776804525e-09
