@@ -95,7 +95,7 @@ class KnownLengths(NamedTuple):
     """The lengths of variables.
 
     keys: {variable: the key of each axis}; extents: {variable: for each axis the length, None if it has no name};
-    counts: {number: its key}; locals: names that are set once; first: {name that is set at the beginning: the statement}
+    counts: {number: its key}; locals: names that are set once; first: {name set at the beginning: the statement}
     """
     keys: dict
     extents: dict

@@ -97,7 +97,7 @@ def changes(function: Function) -> tuple[set, set]:
 
 
 class Sums(NamedTuple):
-    """of_owned: {(id of a sum, an operand that is an owned array): the sum}; not_in_place: those that must not update it."""
+    """of_owned: {(id of a sum, an operand that is an owned array): the sum}; not_in_place: those that copy it."""
     of_owned: dict
     not_in_place: set
 

@@ -278,8 +278,8 @@ class BackwardLoop:
             made.append(Carry(first, Const(True), Const(False), first.like()))
         restore = Restore(sweep, step, child, body, made, origin)
         restore.run()
-        if leaves is not None and isinstance(restore.loop, While):
-            restore.loop.policy = "entered"     # the forward loop is left from inside a pass, so it has one
+        if leaves is not None and isinstance(restore.backward.loop, While):
+            restore.backward.loop.policy = "entered"     # the forward loop is left from inside a pass, so it has one
         for c, outer in zip(self.wanted, outers):
             sweep.build.origin = origin
             if isinstance(c.init, Var):
