@@ -233,92 +233,130 @@ class Writer:
         return None
 
     def layout(self, shape, depth):
-        r = self.r
+        """An expression of a shape that moves, joins or selects entries; None if there is none."""
         if shape == ():
-            found = [(t, s) for t, s in self.leaves() if s and 0 not in s]
-            if not found:
-                return None
-            t, s = r.choice(found)
-            i = self.index(s[0])
-            if len(s) == 1:
-                return r.choice([f"{t}[{i}]", f"{t}[{i}]", f"{t}.size * 0.1", f"len({t}) * 0.2", f"{t}.shape[0] * 0.1",
-                                 f"np.sum({t}[{t} > 0.1])"])
-            if len(s) == 2:
-                j = self.index(s[1])
-                return r.choice([f"{t}[{i}, {j}]", f"{t}[{i}][{j}]", f"np.sum({t}[{i}])", f"np.sum({t}[:, {j}])"])
-            return f"np.sum({t}[{i}])"
-        k = r.randint(0, len(shape) - 1)
-        n, kind, at = shape[k], r.randint(0, 9), lambda length: shape[:k] + (length,) + shape[k + 1:]
-        if kind == 0:                                       # joined of two
-            cut = r.randint(0, n)
-            a, b = self.expr(at(cut), depth), self.expr(at(n - cut), depth)
-            axis = "" if k == 0 and self.chance(0.6) else f", axis={k}"
-            return r.choice([f"np.concatenate([{a}, {b}]{axis})", f"np.concatenate(({a}, {b}), axis={k - len(shape)})"])
-        if kind == 1 and 1 <= n <= 3:                       # stacked
-            rows = ", ".join(self.expr(shape[:k] + shape[k + 1:], depth - 1) for _ in range(n))
-            if len(shape) == 1:
-                return r.choice([f"np.array([{rows}])", f"np.stack([{rows}])"])
-            return f"np.stack([{rows}], axis={k})" if k or self.chance(0.3) else f"np.stack(({rows},))"
-        if kind == 2:                                       # a slice of something longer
-            longer = [s[k] for _, s in self.leaves() if len(s) == len(shape) and s[k] > n and at(s[k]) == s]
-            more = r.choice(longer) - n if longer else r.randint(1, 2)
-            if not longer and self.chance(0.8):
-                return None
-            e, before = par(self.expr(at(n + more), depth)), ":, " * k
-            return r.choice([f"{e}[{before}{more}:]", f"{e}[{before}:-{more}]", f"{e}[{before}:{n}]"])
-        if kind == 3:                                       # every second, backwards
-            e, before = par(self.expr(at(n), depth)), ":, " * k
-            if n and self.chance(0.3):
-                return f"{par(self.expr(at(2 * n), depth))}[{before}::2]"
-            return r.choice([f"{e}[{before}::-1]", f"np.flip({e}, axis={k})", f"np.roll({e}, 1, axis={k})",
-                             f"np.cumsum({e}, axis={k})"])
-        if kind == 4:                                       # one row of a matrix
-            length = max(1, self.some_length())
-            if not self.likely(shape[:k] + (length,) + shape[k:]):
-                return None
-            e = par(self.expr(shape[:k] + (length,) + shape[k:], depth))
-            return f"{e}[{':, ' * k}{self.index(length)}]"
-        if kind == 5 and n:                                 # an index array
-            length = max(1, self.some_length())
-            if not self.likely(at(length)):
-                return None
-            index = "[" + ", ".join(str(r.randint(-length, length - 1)) for _ in range(n)) + "]"
-            e = par(self.expr(at(length), depth))
-            return f"{e}[{':, ' * k}np.array({index})]"
-        if kind == 6 and len(shape) >= 2:
-            e = self.expr(shape[::-1], depth)
-            return r.choice([f"{par(e)}.T", f"np.transpose({e})", f"{par(e)}.transpose()"])
-        if kind == 7 and len(shape) == 2 and len(shape) < 3:
-            if shape[1] == 1 and self.chance(0.8):
-                e = self.expr(shape[:1], depth)
-                return r.choice([f"{par(e)}[:, None]", f"np.expand_dims({e}, 1)", f"{par(e)}[:, np.newaxis]",
-                                 f"np.reshape({e}, (-1, 1))"])
-            e = self.expr(shape[1:], depth)
-            return f"{par(e)}[None, :]" if shape[0] == 1 else f"np.broadcast_to({e}, {self.dims(shape)})"
-        if kind == 8:
-            size = math.prod(shape)
-            source = r.choice([(size,), shape[::-1], (1,) + shape[:2]] if len(shape) < 3 else [(size,)])
-            if math.prod(source) != size:
-                source = (size,)
-            e = self.expr(source, depth)
-            if len(shape) == 1:
-                return r.choice([f"{par(e)}.reshape(-1)" if size else f"np.ravel({e})", f"np.ravel({e})",
-                                 f"np.reshape({e}, {self.dims(shape)})",
-                                 f"{par(e)}.flatten()"])
-            to = self.dims(shape)
-            return r.choice([f"np.reshape({e}, {to})", f"{par(e)}.reshape{to}"])
-        if kind == 9:
-            e = self.expr(shape, depth)
-            forms = [f"np.copy({e})", f"{par(e)}.copy()"]
-            if n and n % 2 == 0:
-                half = self.expr(at(n // 2), depth)
-                forms += [f"np.repeat({half}, 2, axis={k})"] + ([f"np.tile({half}, 2)"] if len(shape) == 1 else [])
-            if len(shape) == 1:
-                forms += [f"np.squeeze({self.expr((1,) + shape, depth)}, axis=0)"]
-                if n > 2:
-                    forms += [f"np.pad({self.expr((n - 2,), depth)}, 1)"]
-            return r.choice(forms)
-        return None
+            return self.entry()
+        axis = self.r.randint(0, len(shape) - 1)
+        forms = [self.joined, self.stacked, self.sliced, self.reordered, self.one_row, self.gathered, self.transposed,
+                 self.widened, self.reshaped, self.copied]
+        return forms[self.r.randint(0, 9)](shape, axis, depth)
+
+    def entry(self):
+        """A number from an array."""
+        r = self.r
+        found = [(t, s) for t, s in self.leaves() if s and 0 not in s]
+        if not found:
+            return None
+        t, s = r.choice(found)
+        i = self.index(s[0])
+        if len(s) == 1:
+            return r.choice([f"{t}[{i}]", f"{t}[{i}]", f"{t}.size * 0.1", f"len({t}) * 0.2", f"{t}.shape[0] * 0.1",
+                             f"np.sum({t}[{t} > 0.1])"])
+        if len(s) == 2:
+            j = self.index(s[1])
+            return r.choice([f"{t}[{i}, {j}]", f"{t}[{i}][{j}]", f"np.sum({t}[{i}])", f"np.sum({t}[:, {j}])"])
+        return f"np.sum({t}[{i}])"
+
+    def joined(self, shape, k, depth):
+        """Two parts, joined."""
+        r, n, at = self.r, shape[k], lambda length: shape[:k] + (length,) + shape[k + 1:]
+        cut = r.randint(0, n)
+        a, b = self.expr(at(cut), depth), self.expr(at(n - cut), depth)
+        axis = "" if k == 0 and self.chance(0.6) else f", axis={k}"
+        return r.choice([f"np.concatenate([{a}, {b}]{axis})", f"np.concatenate(({a}, {b}), axis={k - len(shape)})"])
+
+    def stacked(self, shape, k, depth):
+        r, n = self.r, shape[k]
+        if not 1 <= n <= 3:
+            return None
+        rows = ", ".join(self.expr(shape[:k] + shape[k + 1:], depth - 1) for _ in range(n))
+        if len(shape) == 1:
+            return r.choice([f"np.array([{rows}])", f"np.stack([{rows}])"])
+        return f"np.stack([{rows}], axis={k})" if k or self.chance(0.3) else f"np.stack(({rows},))"
+
+    def sliced(self, shape, k, depth):
+        """A slice of something longer."""
+        r, n, at = self.r, shape[k], lambda length: shape[:k] + (length,) + shape[k + 1:]
+        longer = [s[k] for _, s in self.leaves() if len(s) == len(shape) and s[k] > n and at(s[k]) == s]
+        more = r.choice(longer) - n if longer else r.randint(1, 2)
+        if not longer and self.chance(0.8):
+            return None
+        e, before = par(self.expr(at(n + more), depth)), ":, " * k
+        return r.choice([f"{e}[{before}{more}:]", f"{e}[{before}:-{more}]", f"{e}[{before}:{n}]"])
+
+    def reordered(self, shape, k, depth):
+        """Every second row, or the rows in another order."""
+        r, n, at = self.r, shape[k], lambda length: shape[:k] + (length,) + shape[k + 1:]
+        e, before = par(self.expr(at(n), depth)), ":, " * k
+        if n and self.chance(0.3):
+            return f"{par(self.expr(at(2 * n), depth))}[{before}::2]"
+        return r.choice([f"{e}[{before}::-1]", f"np.flip({e}, axis={k})", f"np.roll({e}, 1, axis={k})",
+                         f"np.cumsum({e}, axis={k})"])
+
+    def one_row(self, shape, k, depth):
+        """One row of an array with one more axis."""
+        length = max(1, self.some_length())
+        if not self.likely(shape[:k] + (length,) + shape[k:]):
+            return None
+        e = par(self.expr(shape[:k] + (length,) + shape[k:], depth))
+        return f"{e}[{':, ' * k}{self.index(length)}]"
+
+    def gathered(self, shape, k, depth):
+        """Rows by an array of indices."""
+        r, n, at = self.r, shape[k], lambda length: shape[:k] + (length,) + shape[k + 1:]
+        if not n:
+            return None
+        length = max(1, self.some_length())
+        if not self.likely(at(length)):
+            return None
+        index = "[" + ", ".join(str(r.randint(-length, length - 1)) for _ in range(n)) + "]"
+        e = par(self.expr(at(length), depth))
+        return f"{e}[{':, ' * k}np.array({index})]"
+
+    def transposed(self, shape, k, depth):
+        r = self.r
+        if len(shape) < 2:
+            return None
+        e = self.expr(shape[::-1], depth)
+        return r.choice([f"{par(e)}.T", f"np.transpose({e})", f"{par(e)}.transpose()"])
+
+    def widened(self, shape, k, depth):
+        r = self.r
+        if len(shape) != 2:
+            return None
+        if shape[1] == 1 and self.chance(0.8):
+            e = self.expr(shape[:1], depth)
+            return r.choice([f"{par(e)}[:, None]", f"np.expand_dims({e}, 1)", f"{par(e)}[:, np.newaxis]",
+                             f"np.reshape({e}, (-1, 1))"])
+        e = self.expr(shape[1:], depth)
+        return f"{par(e)}[None, :]" if shape[0] == 1 else f"np.broadcast_to({e}, {self.dims(shape)})"
+
+    def reshaped(self, shape, k, depth):
+        r = self.r
+        size = math.prod(shape)
+        source = r.choice([(size,), shape[::-1], (1,) + shape[:2]] if len(shape) < 3 else [(size,)])
+        if math.prod(source) != size:
+            source = (size,)
+        e = self.expr(source, depth)
+        if len(shape) == 1:
+            return r.choice([f"{par(e)}.reshape(-1)" if size else f"np.ravel({e})", f"np.ravel({e})",
+                             f"np.reshape({e}, {self.dims(shape)})",
+                             f"{par(e)}.flatten()"])
+        to = self.dims(shape)
+        return r.choice([f"np.reshape({e}, {to})", f"{par(e)}.reshape{to}"])
+
+    def copied(self, shape, k, depth):
+        r, n, at = self.r, shape[k], lambda length: shape[:k] + (length,) + shape[k + 1:]
+        e = self.expr(shape, depth)
+        forms = [f"np.copy({e})", f"{par(e)}.copy()"]
+        if n and n % 2 == 0:
+            half = self.expr(at(n // 2), depth)
+            forms += [f"np.repeat({half}, 2, axis={k})"] + ([f"np.tile({half}, 2)"] if len(shape) == 1 else [])
+        if len(shape) == 1:
+            forms += [f"np.squeeze({self.expr((1,) + shape, depth)}, axis=0)"]
+            if n > 2:
+                forms += [f"np.pad({self.expr((n - 2,), depth)}, 1)"]
+        return r.choice(forms)
 
     def index(self, length):
         names = [i for i, (low, high) in self.ints.items() if low >= 0 and high < length]
@@ -607,58 +645,12 @@ class Writer:
                  t in self.boxes.items() if isinstance(t, (list, Tup)) and all(same(x, items(t)[0]) for x in items(t))]
         kind = r.choice(["range", "range", "range", "rows", "rows", "box", "box", "zip", "enumerate"])
         kept_ints = dict(self.ints)
-        bound, trips = {}, 1
         if kind in ("rows", "zip", "enumerate") and arrays or kind == "box" and not boxes and arrays:
-            t, s = r.choice(arrays)
-            trips, row = s[0], self.fresh()
-            bound[row] = s[1:]
-            back = self.chance(0.2)
-            if kind == "enumerate":
-                head, self.ints[i] = f"{i}, {row} in enumerate({t})", (0, max(0, trips - 1))
-            elif kind == "zip":
-                u, su = r.choice([(u, su) for u, su in arrays if su[0] == s[0]])
-                other = self.fresh()
-                if other == row:
-                    other += "_b"
-                bound[other] = su[1:]
-                head = f"{row}, {other} in zip({t}, {u})"
-            else:
-                head = f"{row} in {t}" if not back else f"{row} in reversed({t})"
+            head, trips, bound = self.over_array(kind, i, arrays)
         elif kind in ("box", "enumerate", "zip") and boxes:
-            b, tree = r.choice(boxes)
-            trips, element = len(items(tree)), items(tree)[0]
-            over = f"reversed({b})" if self.chance(0.2) else (f"{b}[1:]" if trips > 1 and self.chance(0.15) else b)
-            trips -= over.endswith("[1:]")
-            if isinstance(element, Tup):
-                names = self.r.sample(["W", "bias", "c1", "c2"], len(items(element)))
-                bound.update(zip(names, items(element)))
-                head = ", ".join(names)
-                head = f"{i}, ({head}) in enumerate({over})" if kind == "enumerate" else f"{head} in {over}"
-                if kind == "enumerate":
-                    self.ints[i] = (0, max(0, trips - 1))
-            elif is_shape(element):
-                row = self.fresh()
-                bound[row] = element
-                head = f"{i}, {row} in enumerate({over})" if kind == "enumerate" else f"{row} in {over}"
-                if kind == "enumerate":
-                    self.ints[i] = (0, max(0, trips - 1))
-            else:
-                head, trips, self.ints[i] = f"{i} in range(2)", 2, (0, 1)
+            head, trips, bound = self.over_box(kind, i, boxes)
         else:
-            n = r.choice([0, 1, 2, 3, 3, 4])
-            start, step = r.choice([(0, 1), (0, 1), (0, 1), (1, 1), (1, 2), (n, -1)])
-            span = range(start, n, step) if step > 0 else range(n - 1, -1, -1)
-            text = f"{span.start}, {span.stop}" + (f", {step}" if step != 1 else "")
-            if (start, step) == (0, 1):
-                text = self.length(n) if n else "0"
-            if not len(span):
-                text, span = "0" if self.chance(0.2) else "2", range(2)
-                span = range(int(text))
-            trips = len(span)
-            self.ints[i] = (min(span, default=0), max(span, default=0))
-            head = f"{i} in reversed(range({text}))" if self.chance(0.12) else f"{i} in range({text})"
-            if accumulator and self.ints[i] == (0, 0):
-                self.ints.pop(i)
+            head, trips, bound = *self.over_range(i, accumulator), {}
         self.put(pad, f"for {head}:")
         before = dict(self.vars)
         self.vars.update(bound)
@@ -679,6 +671,68 @@ class Writer:
         for v in bound:
             if v not in before and (trips == 0 or self.chance(0.5)):
                 self.vars.pop(v, None)
+
+    def over_array(self, kind, i, arrays):
+        """(head, number of passes, {name: shape}) of a loop over the rows of an array; i: a name for its index."""
+        r = self.r
+        t, s = r.choice(arrays)
+        trips, row = s[0], self.fresh()
+        bound = {row: s[1:]}
+        back = self.chance(0.2)
+        if kind == "enumerate":
+            head, self.ints[i] = f"{i}, {row} in enumerate({t})", (0, max(0, trips - 1))
+        elif kind == "zip":
+            u, su = r.choice([(u, su) for u, su in arrays if su[0] == s[0]])
+            other = self.fresh()
+            if other == row:
+                other += "_b"
+            bound[other] = su[1:]
+            head = f"{row}, {other} in zip({t}, {u})"
+        else:
+            head = f"{row} in {t}" if not back else f"{row} in reversed({t})"
+        return head, trips, bound
+
+    def over_box(self, kind, i, boxes):
+        """The same of a loop over a container of equal elements."""
+        r, bound = self.r, {}
+        b, tree = r.choice(boxes)
+        trips, element = len(items(tree)), items(tree)[0]
+        over = f"reversed({b})" if self.chance(0.2) else (f"{b}[1:]" if trips > 1 and self.chance(0.15) else b)
+        trips -= over.endswith("[1:]")
+        if isinstance(element, Tup):
+            names = r.sample(["W", "bias", "c1", "c2"], len(items(element)))
+            bound.update(zip(names, items(element)))
+            head = ", ".join(names)
+            head = f"{i}, ({head}) in enumerate({over})" if kind == "enumerate" else f"{head} in {over}"
+            if kind == "enumerate":
+                self.ints[i] = (0, max(0, trips - 1))
+        elif is_shape(element):
+            row = self.fresh()
+            bound[row] = element
+            head = f"{i}, {row} in enumerate({over})" if kind == "enumerate" else f"{row} in {over}"
+            if kind == "enumerate":
+                self.ints[i] = (0, max(0, trips - 1))
+        else:
+            head, trips, self.ints[i] = f"{i} in range(2)", 2, (0, 1)
+        return head, trips, bound
+
+    def over_range(self, i, accumulator):
+        """(head, number of passes) of a loop over a range."""
+        r = self.r
+        n = r.choice([0, 1, 2, 3, 3, 4])
+        start, step = r.choice([(0, 1), (0, 1), (0, 1), (1, 1), (1, 2), (n, -1)])
+        span = range(start, n, step) if step > 0 else range(n - 1, -1, -1)
+        text = f"{span.start}, {span.stop}" + (f", {step}" if step != 1 else "")
+        if (start, step) == (0, 1):
+            text = self.length(n) if n else "0"
+        if not len(span):
+            text, span = "0" if self.chance(0.2) else "2", range(2)
+            span = range(int(text))
+        self.ints[i] = (min(span, default=0), max(span, default=0))
+        head = f"{i} in reversed(range({text}))" if self.chance(0.12) else f"{i} in range({text})"
+        if accumulator and self.ints[i] == (0, 0):
+            self.ints.pop(i)
+        return head, len(span)
 
     def while_loop(self, pad, level):
         r = self.r

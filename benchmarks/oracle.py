@@ -96,6 +96,21 @@ def rebuilt(tree, each):
     return next(each)
 
 
+def different(got, want):
+    """(text of ours, text of theirs) of each result that differs."""
+    got, want = [np.asarray(v) for v in leaves(got)], [np.asarray(v) for v in leaves(want)]
+    if len(got) != len(want):
+        yield f"{len(got)} results", f"{len(want)} results"
+        return
+    for a, b in zip(got, want):
+        if a.shape != b.shape:
+            yield f"shape {a.shape}", f"shape {b.shape}"
+        elif a.size:
+            scale = 1 + np.max(np.abs(b), initial=0, where=np.isfinite(b))
+            if not np.allclose(a, b, rtol=0, atol=TOLERANCE * scale, equal_nan=True):
+                yield text(a), text(b)
+
+
 def compare(name, k, rule, function, theirs):
     """-> (comparisons made, differences found, what JAX would not take, what we refuse)."""
     import jax
@@ -114,17 +129,7 @@ def compare(name, k, rule, function, theirs):
     def say(what, got, want):
         nonlocal made
         made += 1
-        got, want = [np.asarray(v) for v in leaves(got)], [np.asarray(v) for v in leaves(want)]
-        if len(got) != len(want):
-            differences.append(Found(name, k, what, f"{len(got)} results", f"{len(want)} results"))
-            return
-        for a, b in zip(got, want):
-            if a.shape != b.shape:
-                differences.append(Found(name, k, what, f"shape {a.shape}", f"shape {b.shape}"))
-            elif a.size:
-                scale = 1 + np.max(np.abs(b), initial=0, where=np.isfinite(b))
-                if not np.allclose(a, b, rtol=0, atol=TOLERANCE * scale, equal_nan=True):
-                    differences.append(Found(name, k, what, text(a), text(b)))
+        differences.extend(Found(name, k, what, *both) for both in different(got, want))
 
     with np.errstate(all="ignore"):
         try:

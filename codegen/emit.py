@@ -232,6 +232,20 @@ class _Part(NamedTuple):
         return type(self.together) is type(other.together) and same(other.together)
 
 
+class _Unset(NamedTuple):
+    """values: those that may be unset when they are read; names: those that are set to None at the beginning."""
+    values: set
+    names: set
+
+
+class _Passes(NamedTuple):
+    """numbers: {variable: how a number of passes is computed}; assignments: those that the text sets such variables by,
+    which are not needed where a loop is over range(start, stop).
+    """
+    numbers: dict
+    assignments: list
+
+
 class _Writer(Exits, Expressions):
     def __init__(self, function, callees, captured, out):
         self.exits, self.leaving = {}, []       # {id of a For: its Exit}; the Exits of the loops being printed
@@ -241,7 +255,6 @@ class _Writer(Exits, Expressions):
         self.naming.names.update(out.outside)
         self.errors = ()                # floating-point errors that raise at the current statement
         self.heading = None             # the statement that the current comment shows
-        self.numbers_of_passes = []     # assignments that are not needed where a loop is over range(start, stop)
         self.counts, self.without_axes = read_counts(function), self.arrays_without_axes()
         times: Counter = Counter()
         for v, n in self.counts.items():
@@ -252,10 +265,10 @@ class _Writer(Exits, Expressions):
         for v, n in self.naming.names.items():
             kinds.setdefault(n, set()).add(v.fact.kind if type(v.fact) is Array else "")
         self.signed = {n for n, found in kinds.items() if found <= set("ifc")}
-        self.unset = unset_values(function.body, by_reads=True)
-        self.read_unset = set(self.copied_unset())
-        self.lengths = {s.targets[0]: s.value for s in walk(function.body) if isinstance(s, Let) and isinstance(
-            s.value, Apply) and s.value.function in (run_length, min)}
+        unset = unset_values(function.body, by_reads=True)
+        self.unset = _Unset(unset, self.copied_unset(unset))
+        self.passes = _Passes({s.targets[0]: s.value for s in walk(function.body) if isinstance(s, Let) and isinstance(
+            s.value, Apply) and s.value.function in (run_length, min)}, [])
 
     def arrays_without_axes(self):
         """Values that may be 0-d arrays that alias others, such as arguments: += would change these in place."""
@@ -272,7 +285,7 @@ class _Writer(Exits, Expressions):
             found.update(var for var, value in pairs if value in found)
         return found
 
-    def copied_unset(self):
+    def copied_unset(self, maybe_unset):
         """Names that the text copies where they may be unbound; they are set to None, so that the copy cannot fail."""
         unset, found = {UNDEFINED}, True
         pairs = [pair for step in walk(self.function.body) for pair in _moves(step)]
@@ -283,7 +296,7 @@ class _Writer(Exits, Expressions):
         kept = {names[v] for step in walk(self.function.body) if isinstance(step, Let) and isinstance(step.value, Apply)
                 and step.value.function is push for v in step.value.args[1:] if v in unset and v in names}
         kept |= {names[c.init] for step in walk(self.function.body) for c in getattr(step, "carries", ())
-                 if (id(c), "init") in self.naming.copied_in and c.inner in self.unset}
+                 if (id(c), "init") in self.naming.copied_in and c.inner in maybe_unset}
         return kept | {names[v] for var, v in pairs if isinstance(v, Var) and v in unset and v in names and var in names
                        and names[v] != names[var]}
 
@@ -299,7 +312,7 @@ class _Writer(Exits, Expressions):
         function = self.function
         body, early = self.body(function)
         read = {n.id for s in body for n in nodes(s) if isinstance(n, gast.Name) and isinstance(n.ctx, gast.Load)}
-        body = without(body, [n for n in self.numbers_of_passes if n.targets[0].id not in read])
+        body = without(body, [n for n in self.passes.assignments if n.targets[0].id not in read])
         defaults = []
         params = [name(p.name, gast.Param()) for p in function.params]
         arguments = gast.arguments(params, [], None, [], [], None, defaults)
@@ -511,9 +524,9 @@ class _Writer(Exits, Expressions):
             node = minus_first(node, self.signed)
         if is_draw(value) and not any(self.counts.get(t) for t in step.targets) and step.targets[0].kind != USER:
             return [gast.Expr(node)]
-        if step.targets[0] in self.lengths and step.targets[0].kind != USER:
-            self.numbers_of_passes.append(assign(self.target(step.targets[0]), node))
-            return self.numbers_of_passes[-1:]
+        if step.targets[0] in self.passes.numbers and step.targets[0].kind != USER:
+            self.passes.assignments.append(assign(self.target(step.targets[0]), node))
+            return self.passes.assignments[-1:]
         if len(step.targets) == 1:
             target = self.naming[step.targets[0]]
             if isinstance(node, gast.Name) and node.id == target:
@@ -653,13 +666,13 @@ class _Writer(Exits, Expressions):
         moves = []
         for var, value, *copied in pairs:
             target = self.naming.names.get(var)
-            if isinstance(value, Const) and isinstance(value.value, Undefined) and target not in self.read_unset:
+            if isinstance(value, Const) and isinstance(value.value, Undefined) and target not in self.unset.names:
                 continue
             node = self.expression(value)
             if copied and copied[0]:
                 copy = gast.Call(gast.Attribute(node, "copy", gast.Load()), [], [])
                 node = gast.IfExp(gast.Compare(node, [gast.Is()], [const(None)]), const(None), copy) \
-                    if var in self.unset else copy
+                    if var in self.unset.values else copy
             if target is None or isinstance(node, gast.Name) and node.id == target:
                 continue
             if target in [t for t, _ in moves]:
@@ -699,7 +712,7 @@ class _Writer(Exits, Expressions):
                 steps = steps[1:]
             targets.append(pattern or self.target(v))
             sources.append(source)
-        count = self.lengths.get(step.count, step.count) if isinstance(step.count, Var) else step.count
+        count = self.passes.numbers.get(step.count, step.count) if isinstance(step.count, Var) else step.count
         whole = all(_covers(s, step.count) for s in sources) or len(step.items) > 1 and not step.reverse and \
             _ends_with_shortest(sources, count)
         listed = bool(items) and whole and all(_is_listed(s) for s in sources)

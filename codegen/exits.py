@@ -229,7 +229,7 @@ class Exits:
     """The part of emit.py's writer that prints loops that are left early."""
 
     def step_While(self, step):
-        found = exit_of(step, self.counts, self.lengths, self.naming.names)
+        found = exit_of(step, self.counts, self.passes.numbers, self.naming.names)
         if found is None or not self.keep_their_names(found):
             return self.while_loop(step)
         flag, told = found.flag, self.counts.get(found.flag.outer, 0) > 0

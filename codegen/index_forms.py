@@ -330,7 +330,7 @@ def kept(lowering, number):
     value = number.cast([], number.dtype)
     if not isinstance(value, loops.Name):
         value = lowering.result("t", "{}", value)
-        lowering.locals.add(value)
+        lowering.known.locals.add(value)
     return Lazy([], number.dtype, value, 0)
 
 

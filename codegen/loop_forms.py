@@ -90,11 +90,11 @@ class Loops(Core):
                 self.copies([(j.var, getattr(j, arm)) for j in step.joins])
             arms.append(block)
         for j in step.joins:
-            sides = [self.keys.get(v) for v in (j.then, j.orelse) if isinstance(v, Var)]
+            sides = [self.known.keys.get(v) for v in (j.then, j.orelse) if isinstance(v, Var)]
             if len(sides) == 2 and None not in sides and isinstance(j.var.fact, Array) and j.var.fact.dims:
-                self.keys[j.var] = [a if a == b else (j.var, k) for k, (a, b) in enumerate(zip(*sides))]
-                extents = [self.extents.get(v) or [None] * j.var.fact.rank for v in (j.then, j.orelse)]
-                self.extents[j.var] = [a if a == b else None for a, b in zip(*extents)]
+                self.known.keys[j.var] = [a if a == b else (j.var, k) for k, (a, b) in enumerate(zip(*sides))]
+                extents = [self.known.extents.get(v) or [None] * j.var.fact.rank for v in (j.then, j.orelse)]
+                self.known.extents[j.var] = [a if a == b else None for a, b in zip(*extents)]
         then, orelse = arms
         if then:
             self.add(loops.If(test, then, orelse))
@@ -113,33 +113,33 @@ class Loops(Core):
         for c in step.carries:
             if not isinstance(c.init, Var) or not isinstance(c.inner.fact, Array) or not c.inner.fact.dims:
                 continue
-            keys = self.keys.get(c.init) or [(c.init, k) for k in range(c.inner.fact.rank)]
+            keys = self.known.keys.get(c.init) or [(c.init, k) for k in range(c.inner.fact.rank)]
             if self.kept(c.next, c.inner):
-                self.keys[c.inner] = self.keys[c.outer] = keys
-                self.extents[c.inner] = self.extents[c.outer] = self.extents.get(c.init)
+                self.known.keys[c.inner] = self.known.keys[c.outer] = keys
+                self.known.extents[c.inner] = self.known.extents[c.outer] = self.known.extents.get(c.init)
                 continue
             # if the value is set before the loop, facts say which lengths stay; `again` checks them after each pass
             stay = [m.same(n) and not m.is_unit and c.inner not in self.unset
                     for m, n in zip(c.init.fact.dims, c.inner.fact.dims)]
-            extents = self.extents.get(c.init) or [None] * len(keys)
-            self.keys[c.inner] = [key if same else (c.inner, k) for k, (key, same) in enumerate(zip(keys, stay))]
-            self.extents[c.inner] = [length if same else None for length, same in zip(extents, stay)]
+            extents = self.known.extents.get(c.init) or [None] * len(keys)
+            self.known.keys[c.inner] = [key if same else (c.inner, k) for k, (key, same) in enumerate(zip(keys, stay))]
+            self.known.extents[c.inner] = [length if same else None for length, same in zip(extents, stay)]
 
     def again(self, step):
         """The copies at the end of a pass."""
         for c in step.carries:
-            keys = self.keys.get(c.inner)
+            keys = self.known.keys.get(c.inner)
             if keys is None or not isinstance(c.next, Var) or c.next is c.inner or not isinstance(
                     c.inner.fact, Array) or self.kept(c.next, c.inner):
                 continue
             later = self.lazy(c.next).dims
             for k, (key, d) in enumerate(zip(keys, later)):
                 if key != (c.inner, k) and key != d.key and d.kind != "one":
-                    kept = (self.extents.get(c.inner) or {k: None})[k] or loops.Length(self.naming[c.inner], k)
+                    kept = (self.known.extents.get(c.inner) or {k: None})[k] or loops.Length(self.naming[c.inner], k)
                     self.say("same({}, {})", kept, d.length)
             if c.outer in self.naming.names:
-                self.keys[c.outer] = [key if key != (c.inner, k) else (c.outer, k) for k, key in enumerate(keys)]
-                self.extents[c.outer] = self.extents.get(c.inner)
+                self.known.keys[c.outer] = [key if key != (c.inner, k) else (c.outer, k) for k, key in enumerate(keys)]
+                self.known.extents[c.outer] = self.known.extents.get(c.inner)
         self.copies([(c.inner, c.next) for c in step.carries])
 
     def kept(self, value, base):

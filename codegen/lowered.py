@@ -85,6 +85,25 @@ class Lazy:
         return cast(self.operand(index), dtype)
 
 
+class Depth(NamedTuple):
+    """Of the current block: how many blocks it is in, itself included, and how many loops over entries."""
+    blocks: int
+    loops: int
+
+
+class KnownLengths(NamedTuple):
+    """The lengths of variables.
+
+    keys: {variable: the key of each axis}; extents: {variable: for each axis the length, None if it has no name};
+    counts: {number: its key}; locals: names that are set once; first: {name set at the beginning: the statement}
+    """
+    keys: dict
+    extents: dict
+    counts: dict
+    locals: set
+    first: dict
+
+
 class Core:
     """Statements, names, lengths and lazy expressions; the *_forms.py files have the forms of functions."""
 
@@ -93,12 +112,10 @@ class Core:
     def __init__(self, naming, taken):
         self.naming, self.taken, self.temporaries = naming, set(taken) | {"np", "math"}, set()
         self.body = []                  # the block that statements are added to
-        self.level, self.nested, self.count = 1, 0, 0
-        self.origin, self.views, self.keys, self.counts, self.facts = None, {}, {}, {}, {}
+        self.depth, self.count = Depth(1, 0), 0
+        self.origin, self.views, self.facts, self.known = None, {}, {}, KnownLengths({}, {}, {}, set(), {})
         self.lifted, self.bounds, self.reports = [], {}, []
-        self.extents, self.locals = {}, set()       # {variable: lengths that have a name}; names that are set once
         self.kinds = {}                 # {array that a statement has made: (dtype, rank)}
-        self.first = {}                 # {name of a length that is set at the beginning: the statement}
         self.indexes = [c for c in INDEXES if c not in self.taken] + [f"index_{k}" for k in range(8)]
 
     # statements
@@ -131,11 +148,10 @@ class Core:
     @contextmanager
     def into(self, block):
         """Inside, statements are appended to another block."""
-        kept, self.body = self.body, block
-        self.level += 1
+        body, depth = self.body, self.depth
+        self.body, self.depth = block, Depth(depth.blocks + 1, depth.loops)
         yield block
-        self.body = kept
-        self.level -= 1
+        self.body, self.depth = body, depth
 
     def inside(self, head, *given, **named):
         """Inside, statements are appended to the block of a template's head."""
@@ -144,17 +160,16 @@ class Core:
     @contextmanager
     def nest(self, dims):
         """Inside, statements are appended to a loop nest over axes; yields the index of an entry."""
-        body, level, nested, index = self.body, self.level, self.nested, []
+        body, depth, index = self.body, self.depth, []
         for d in dims:
             if d.kind == "one":
                 index.append(ZERO)
                 continue
-            index.append(node(self.indexes[self.nested]))
+            index.append(node(self.indexes[self.depth.loops]))
             self.body = self.say("for {} in range({}):", index[-1], d.length).block
-            self.nested += 1
-            self.level += 1
+            self.depth = Depth(self.depth.blocks + 1, self.depth.loops + 1)
         yield index
-        self.body, self.level, self.nested = body, level, nested
+        self.body, self.depth = body, depth
 
     def fresh(self, stem):
         self.count += 1
@@ -209,7 +224,7 @@ class Core:
         if isinstance(node, Const) and isinstance(node.value, (int, np.integer)):
             return (None, int(node.value))
         if isinstance(node, Var):
-            return self.counts.get(node) or (node, 0)
+            return self.known.counts.get(node) or (node, 0)
         if isinstance(node, Apply) and node.function is shape_of:
             return self.lazy(node.args[0]).dims[node.args[1].value].key
         if isinstance(node, Apply) and getattr(node.function, "__name__", "") in ("add", "sub") and type(
@@ -251,30 +266,30 @@ class Core:
         if is_atom(value):
             return value
         name = self.fresh(stem)
-        self.locals.add(name)
+        self.known.locals.add(name)
         self.set(name, value)
         return node(name)
 
     def less(self, length, gone):
         """A name for max(length - gone, 0) that is set at the beginning; None if the length is not known there."""
-        if not isinstance(length, loops.Name) or length.id not in self.first:
+        if not isinstance(length, loops.Name) or length.id not in self.known.first:
             return None
         name = f"{length.id}_less_{gone}"
-        if name not in self.first:
+        if name not in self.known.first:
             if name in self.taken:
                 return None
             self.taken.add(name)
-            self.locals.add(name)
-            self.first[name] = statement("{} = max({} - {}, 0)", name, length, gone)
+            self.known.locals.add(name)
+            self.known.first[name] = statement("{} = max({} - {}, 0)", name, length, gone)
         return node(name)
 
     def keep(self, var, dims):
         """Records the lengths of a variable."""
-        self.keys[var], self.extents[var] = [d.key for d in dims], [self.stable(d.length) for d in dims]
+        self.known.keys[var], self.known.extents[var] = [d.key for d in dims], [self.stable(d.length) for d in dims]
 
     def stable(self, length):
         """A length if its expression keeps its value, else None."""
-        known = isinstance(length, loops.Const) or isinstance(length, loops.Name) and length.id in self.locals
+        known = isinstance(length, loops.Const) or isinstance(length, loops.Name) and length.id in self.known.locals
         return length if known else None
 
     def agree(self, dims):
@@ -390,8 +405,8 @@ class Core:
             self.refuse(f"{var.hint} is {spell(fact)}: no Numba form")
         if not fact.dims:
             return Lazy([], fact.dtype, name, 0)
-        keys = self.keys.get(var) or [(var, k) for k in range(fact.rank)]
-        return self.named(name, fact, keys, self.views.get(var, False), self.extents.get(var))
+        keys = self.known.keys.get(var) or [(var, k) for k in range(fact.rank)]
+        return self.named(name, fact, keys, self.views.get(var, False), self.known.extents.get(var))
 
     def constant(self, value):
         if is_array(value):

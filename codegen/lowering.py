@@ -95,7 +95,7 @@ class Lowering(Loops):
         self.parameters()
         self.block(self.function.body)
         self.finish()
-        self.body[:0] = self.first.values()
+        self.body[:0] = self.known.first.values()
 
     # arguments
 
@@ -129,13 +129,13 @@ class Lowering(Loops):
                     name = length if not fact.dims else node(self.fresh("n"))
                     seen[n.symbol] = (name, n.offset)
                     if fact.dims:
-                        self.locals.add(name.id)
-                        self.first[name.id] = let(name, length)
+                        self.known.locals.add(name.id)
+                        self.known.first[name.id] = let(name, length)
                 extents.append(name)
             if fact.dims:
-                self.keys[p.value], self.extents[p.value] = keys, [e and self.stable(e) for e in extents]
+                self.known.keys[p.value], self.known.extents[p.value] = keys, [e and self.stable(e) for e in extents]
             elif keys and keys[0][0] is not None:
-                self.counts[p.value] = keys[0]
+                self.known.counts[p.value] = keys[0]
         if tests:
             self.raises("operands could not be broadcast together: lengths of arguments differ", "{}",
                         joined("or", tests))
@@ -213,7 +213,7 @@ class Lowering(Loops):
         if function is not None and not target.fact.dims:
             key = self.length_key(value) if target.fact.length is not None else None
             if key is not None and key[0] is not None:
-                self.counts[target] = key
+                self.known.counts[target] = key
         reads = {self.naming[v] for v in operands(value) if v in self.naming.names}
         lazy = self.lazy(value)
         view = isinstance(value, Var) or function is not None and is_view(value) and lazy.name
@@ -293,8 +293,8 @@ class Lowering(Loops):
             else:
                 self.array(Lazy(source.dims, source.dtype, source.read, 1, literal=source.literal), fact.dtype, name)
             return name
-        self.keys[target] = self.keys.get(base) or [(base, k) for k in range(fact.rank)]
-        self.extents[target] = self.extents.get(base)
+        self.known.keys[target] = self.known.keys.get(base) or [(base, k) for k in range(fact.rank)]
+        self.known.extents[target] = self.known.extents.get(base)
         if base in self.views:
             self.views[target] = self.views[base]
         return name
@@ -344,7 +344,7 @@ class Lowering(Loops):
         else:
             self.add(loops.Do(value))
         if target in self.naming.names and isinstance(target.fact, Array) and target.fact.dims:
-            self.keys.pop(target, None)
+            self.known.keys.pop(target, None)
 
     def step_no_elements(self, step):
         target = step.targets[0]

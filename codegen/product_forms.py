@@ -41,7 +41,7 @@ def dot(lowering, a, b, dtype):
         out = stack_product(lowering, inserted(wide, {0}), inserted(tall, {0}), dtype)
         return dropped(out, {0, *({1} if a.rank == 1 else ()), *({2} if b.rank == 1 else ())})
     strided = not dims and not lowering.for_threads and any(x.view is True for x in (a, b))     # BLAS would need copies
-    if strided or is_short(*a.dims, *b.dims[1:]) or lowering.for_threads and lowering.level > 1 and is_short(
+    if strided or is_short(*a.dims, *b.dims[1:]) or lowering.for_threads and lowering.depth.blocks > 1 and is_short(
             *dims) and is_short(*a.dims, *b.dims[1:], most=SHORT * SHORT):
         a, b = (x if x.cost <= 1 else lowering.array(x) for x in (a, b))
         b = Lazy([a.dims[-1], *b.dims[1:]], b.dtype, b.read, b.cost)        # the axes agree

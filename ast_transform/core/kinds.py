@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Facts, the types of the compiler: dtype, rank and lengths of arrays, structure of containers.
 
-A length is symbolic: a symbol and an offset (`n - 2`), or a number.  Symbols that must be equal are unified; a symbol
+Symbolic lengths are a symbol and an offset (`n - 2`), or a number.  Symbols that must be equal are unified; a symbol
 that is certainly not one is `many`.  Python scalars are weak, as in NumPy 2, and have their Python type as dtype.
 """
 import functools

@@ -26,6 +26,7 @@ import operator
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from gradscribe.ast_transform.core.alias import aliased, is_fresh, is_number, memory_of, reads, role, updates
 from gradscribe.ast_transform.core.form import (
@@ -95,6 +96,12 @@ def changes(function: Function) -> tuple[set, set]:
     return graph.copied_in, graph.updated
 
 
+class Sums(NamedTuple):
+    """of_owned: {(id of a sum, an operand that is an owned array): the sum}; not_in_place: those that copy it."""
+    of_owned: dict
+    not_in_place: set
+
+
 class _Graph:
     """The interference graph, with alias and ownership analysis: which values are live together, which are copies, and
     which updates must copy their base because something else may alias it.
@@ -106,7 +113,7 @@ class _Graph:
         self.root, self.shared = {}, set()
         self.escaped, self.kept = set(), set()      # never changed in place; those that a loop has put into a list
         self.parameters = set(parameters)
-        self.summed, self.not_in_place = {}, set()      # sums that may be updates of an owned array; those that are not
+        self.sums = Sums({}, set())
         self.shown_arrays = None
         for v in parameters:
             self.see(v)
@@ -442,10 +449,10 @@ class _Graph:
         """Notes whether dx = dx + v may be in place: dx is owned, and nothing that is live afterwards aliases it."""
         for base in summed_up(step):
             if self.bases(base).isdisjoint(self.escaped) and self.owned(base):
-                self.summed[id(step), base] = step
+                self.sums.of_owned[id(step), base] = step
                 showing = set().union(*(self.showing(b) for b in self.bases(base, True)))
                 if not showing.isdisjoint(live - set(step.targets)):
-                    self.not_in_place.add((id(step), base))
+                    self.sums.not_in_place.add((id(step), base))
 
     def showing(self, array):
         """The values that may alias an array."""
@@ -717,7 +724,7 @@ def _word(group, graph, stored, naming):
 def _chosen(classes, graph, function, taken, words):
     """A name for each class: first the parameters', then the user's variables, then others in order of appearance."""
     naming = Naming(copied_in=graph.copied_in)
-    naming.in_place = {key for key in graph.summed if key not in graph.not_in_place}
+    naming.in_place = graph.sums.of_owned.keys() - graph.sums.not_in_place
     used = set(taken)
     groups = list({id(c): c for c in classes.values()}.values())
     fixed = {}

@@ -117,6 +117,14 @@ def _innermost(outer):
                     yield [outer, middle, inner], s
 
 
+class _New(NamedTuple):
+    """What replaces a sum. taken: the names in use; origin: the statement's; dtype: the product's; made: statements."""
+    taken: set
+    origin: Any
+    dtype: str
+    made: list
+
+
 class _Nest:
     """Three nested loops, of which the block holds the outermost; shared: its matrices and products made so far."""
 
@@ -357,9 +365,8 @@ class _Nest:
 
     def written(self, product):
         s, place, after = product.statement, product.place, self.after
-        self.taken, self.origin, self.made = all_names(self.function), s.origin, []
         target = product.target
-        self.dtype = self.function.types[target.array.id].dtype
+        self.new = _New(all_names(self.function), s.origin, self.function.types[target.array.id].dtype, [])
         if place is not None and (len(product.sums) > 1 or product.sums[0][0] == "-" or product.within):
             name = self.array(f"{target.array.id}_all", [product.whole[x.id] for x in target.index], "zeros")
             target, place = Load(Name(name), target.index), None
@@ -368,9 +375,9 @@ class _Nest:
             both = [[renamed(f, each) for f in self.with_kept(side, product)] for side in both]
             result = self.add(sign, both, target, product, place is None)
         at = self.block.index(self.shared.get("last", self.outer) if after else self.outer) + after
-        self.block[at:at] = self.made
+        self.block[at:at] = self.new.made
         if after:
-            self.shared["last"] = self.made[-1]
+            self.shared["last"] = self.new.made[-1]
         self.inner.block.remove(s)
         if product.place is not None:
             value = target if place is None else result
@@ -398,17 +405,17 @@ class _Nest:
         name = self.array("factor_each", [product.whole[p.id] for p in index], "empty", before=True)
         entry = Load(Name(name), index)
         self.middle.block.insert(self.middle.block.index(self.inner),
-                                 Store(entry, factors_as_one(local), None, self.origin))
+                                 Store(entry, factors_as_one(local), None, self.new.origin))
         return [f for f in side if f not in local] + [entry]
 
     def array(self, name, lengths, how, before=False):
-        name = unused(name, self.taken)
-        self.function.types[name] = Type(self.dtype, len(lengths))
-        made = Alloc(name, how, tuple(lengths), (Attribute(Name("np"), self.dtype),), self.origin)
+        name = unused(name, self.new.taken)
+        self.function.types[name] = Type(self.new.dtype, len(lengths))
+        made = Alloc(name, how, tuple(lengths), (Attribute(Name("np"), self.new.dtype),), self.new.origin)
         if before:
             self.block.insert(self.block.index(self.outer), made)
         else:
-            self.made.append(made)
+            self.new.made.append(made)
         return name
 
     def add(self, sign, both, target, product, to_target):
@@ -421,30 +428,30 @@ class _Nest:
         known = self.shared.get((self.after, one, other)), self.shared.get((self.after, turned(other), turned(one)))
         name = known[0] or known[1]
         if name is None:
-            name = unused(f"{target.array.id}_product", self.taken)
-            self.function.types[name] = Type(self.dtype, 2)
-            added = [Let(name, Call("np.dot", tuple(matrices)), self.origin)]
+            name = unused(f"{target.array.id}_product", self.new.taken)
+            self.function.types[name] = Type(self.new.dtype, 2)
+            added = [Let(name, Call("np.dot", tuple(matrices)), self.new.origin)]
             if masked is None:
                 self.shared[self.after, one, other] = name
         result = Load(Name(name), target.index[::-1] if known[0] is None and known[1] else target.index)
         result = factors_as_one([*factor, result])
         if to_target:
-            added.append(self.in_loops(pairs[2], product, Store(target, result, sign, self.origin)))
+            added.append(self.in_loops(pairs[2], product, Store(target, result, sign, self.new.origin)))
         if masked is not None:              # 0 * inf is not 0
             partner = matrices[1 - masked]
             value = factors_as_one([*factor, *both[0], *both[1]])
-            loops = self.in_loops(self.indices, product, Store(target, value, sign, self.origin))
-            added = [If(Name(self.is_finite(partner)), added, [loops], self.origin)]
-        self.made += added
+            loops = self.in_loops(self.indices, product, Store(target, value, sign, self.new.origin))
+            added = [If(Name(self.is_finite(partner)), added, [loops], self.new.origin)]
+        self.new.made += added
         return result
 
     def is_finite(self, matrix):
         """The name of the condition that no entry of a matrix is NaN or infinite."""
         array = matrix.owner if isinstance(matrix, Attribute) else matrix
         if (self.after, array) not in self.shared:
-            name = self.shared[self.after, array] = unused(f"{array.id}_is_finite", self.taken)
+            name = self.shared[self.after, array] = unused(f"{array.id}_is_finite", self.new.taken)
             self.function.types[name] = Type("bool", 0)
-            self.made.append(Let(name, Call("all_finite", (array,)), self.origin))
+            self.new.made.append(Let(name, Call("all_finite", (array,)), self.new.origin))
         return self.shared[self.after, array]
 
     def in_loops(self, indices, product, s):
@@ -454,7 +461,7 @@ class _Nest:
         for x in reversed(indices):
             inner = product.within and x == product.within[1] and product.within[0] in indices
             count = self.count_of(x) if inner else product.whole[x]
-            s = For(x, (count,), [s], "range", self.origin)
+            s = For(x, (count,), [s], "range", self.new.origin)
         return s
 
     def count_of(self, index):
@@ -498,8 +505,8 @@ class _Nest:
             return Name(name) if order == pair else Attribute(Name(name), "T")
         name = self.array("factor", lengths, "zeros" if within else "empty")
         self.shared[key] = name, pair
-        store = Store(Load(Name(name), tuple(map(Name, pair))), factors_as_one(side), None, self.origin)
-        self.made.append(self.in_loops(pair, product, store))
+        store = Store(Load(Name(name), tuple(map(Name, pair))), factors_as_one(side), None, self.new.origin)
+        self.new.made.append(self.in_loops(pair, product, store))
         return Name(name)
 
     def clean(self):

@@ -61,7 +61,7 @@ work when a lane is free); masks after R. Allen, K. Kennedy, C. Porterfield, J. 
 to data dependence, 1983.
 """
 import functools
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from gradscribe.codegen.llvm_inline import STRAIGHT
 from gradscribe.codegen.loops.analysis import costs
@@ -217,6 +217,15 @@ class Variables(NamedTuple):
         return Load(array, (self.lane,))
 
 
+class Parts(NamedTuple):
+    """A pass: the statements before its inner loop, before and after the loop's test, and after the loop."""
+    before: list
+    head: list
+    test: Any
+    body: list
+    after: list
+
+
 class Writer:
     """Writes one loop in lanes.
 
@@ -227,14 +236,13 @@ class Writer:
 
     def __init__(self, loop, parts, kinds, fresh):
         self.loop, self.kinds, self.fresh, self.types = loop, kinds, fresh, {}
-        self.before, inner, self.after = parts
         self.index = loop.index
         self.outside = names_read([loop]) - set_in([loop])
-        self.head, self.test, self.body = self.step_of(inner)
+        self.parts = self.parts_with_step(*parts)
         self.set, self.exposed, self.lines, self.masks = set(), set(), [], 0
 
-    def step_of(self, inner):
-        """The statements before a loop's test, the test, and those after it."""
+    def parts_with_step(self, before, inner, after):
+        """The Parts of a pass, with the inner loop as steps."""
         if isinstance(inner, While):
             first = next((k for k, s in enumerate(inner.block) if isinstance(s, If) and len(s.block) == 1
                           and isinstance(s.block[0], Break) and not s.orelse), None)
@@ -243,16 +251,16 @@ class Writer:
             head, test, body = inner.block[:first], inner.block[first].test, inner.block[first + 1:]
             test = test.args[0] if isinstance(test, Op) and test.op == "not" else Op("not", (test,))
         else:
-            if inner.index in set_in(inner.block) | set_in(self.after) | names_read(self.after):
+            if inner.index in set_in(inner.block) | set_in(after) | names_read(after):
                 raise Unfit
             count, step = Name(inner.index), Name(self.named("steps", "int64"))
             self.kinds = {**self.kinds, step.id: "int"}
-            self.before = [*self.before, Let(step.id, inner.range[0]), Let(count.id, NONE)]
+            before = [*before, Let(step.id, inner.range[0]), Let(count.id, NONE)]
             head, test = [], Compare(("<",), (count, step))
             body = [*inner.block, Let(count.id, Op("+", (count, Const(1))))]
         if any(isinstance(s, Break) for s in statements([*head, *body])):
             raise Unfit
-        return head, test, body
+        return Parts(before, head, test, body, after)
 
     def named(self, name, dtype, rank=0):
         """A new name of a given type."""
@@ -262,15 +270,15 @@ class Writer:
 
     def statements(self):
         """The statements in the place of the loop."""
-        changed = set_in(self.before) | set_in(self.head) | set_in(self.body)
+        changed = set_in(self.parts.before) | set_in(self.parts.head) | set_in(self.parts.body)
         self.number = {n: self.named(f"{n}_l", "float64") for n in sorted(changed)
                        if self.kinds.get(n) == "bool"}
         v = self.variables()
-        self.row(self.head)
-        test = self.mask(self.test)
+        self.row(self.parts.head)
+        test = self.mask(self.parts.test)
         head, self.lines = self.lines, []
-        self.row(self.body)
-        read_after = Effects(self.after, branches=True).names if self.after else set()
+        self.row(self.parts.body)
+        read_after = Effects(self.parts.after, branches=True).names if self.parts.after else set()
         kept = sorted((self.exposed | read_after) & changed)
         if any(n not in self.kinds for n in kept) or read_after & changed - set(kept):
             raise Unfit
@@ -301,7 +309,7 @@ class Writer:
 
     def step(self, v, arrays, head, test, body):
         """A step of all lanes; arrays: {number that lanes keep: its array}; head, body: before and after the test."""
-        head_sets, body_sets = set_in(self.head), set_in(self.body)
+        head_sets, body_sets = set_in(self.parts.head), set_in(self.parts.body)
         local = {n: Name(self.number.get(n, n)) for n in arrays}
         twice = {n: Name(self.named(f"{n}_before", HELD[self.kinds[n]])) for n in arrays
                  if n in head_sets and n in body_sets}
@@ -313,7 +321,7 @@ class Writer:
                 stores.append(Store(v.of(arrays[n]), Select(goes, local[n], other)))
             elif n in head_sets:
                 stores.append(Store(v.of(arrays[n]), local[n]))
-        if self.index in names_read([*self.head, *self.body]) | names_in(self.test):
+        if self.index in names_read([*self.parts.head, *self.parts.body]) | names_in(self.parts.test):
             loads.insert(0, Let(self.index, v.of(v.at)))
         return [*loads, *head, Let(v.go.id, Op("*", (v.of(v.on), test))),
                 *(Let(b.id, local[n]) for n, b in twice.items()), *body, *stores, Store(v.of(v.going), v.go),
@@ -322,14 +330,14 @@ class Writer:
     def refill(self, v, arrays, read_after):
         """End the pass of a lane that has stopped, and start the next pass in it, if any is left."""
         taken = [Store(v.of(arrays[n]), as_mask(Name(n)) if n in self.number else Name(n))
-                 for n in arrays if n in set_in(self.before)]
+                 for n in arrays if n in set_in(self.parts.before)]
         given = [Let(n, Compare((">",), (v.of(arrays[n]), ZERO)) if n in self.number else v.of(arrays[n]))
                  for n in arrays if n in read_after]
         return If(Compare((">",), (v.of(v.on), v.of(v.going))), [
-            If(Compare((">=",), (v.of(v.at), NONE)), [Let(self.index, v.of(v.at)), *given, *map(copied, self.after)],
-               []),
+            If(Compare((">=",), (v.of(v.at), NONE)), [
+                Let(self.index, v.of(v.at)), *given, *map(copied, self.parts.after)], []),
             If(Compare(("<",), (v.more, self.loop.range[0])), [
-                Let(self.index, v.more), *map(copied, self.before), *taken, Store(v.of(v.at), v.more),
+                Let(self.index, v.more), *map(copied, self.parts.before), *taken, Store(v.of(v.at), v.more),
                 Update(v.more.id, "+", Const(1))],
                [Store(v.of(v.on), ZERO), Update(v.left.id, "-", Const(1))])], [])
 

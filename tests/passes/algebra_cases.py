@@ -1,11 +1,37 @@
 """Simplification of generated arithmetic: sums, products, reductions, transposes."""
 import numpy as np
-from passes.cases import Case, gradient, new_body, new_body_and_result, then_cleaned
+from passes.cases import Case, as_generated, gradient, new_body, new_body_and_result, then_cleaned
 
 from gradscribe.ast_transform.passes.algebra import axes_kept, in_normal_form, turned_products, without_zeros
+from gradscribe.ast_transform.passes.peephole import by_identities
 from gradscribe.ast_transform.passes.products import divided_once, numbers_to_rows, rows_first
 
 CASES = {
+    by_identities: Case(
+        given=lambda: as_generated("""
+            def f(x, w):
+                y = np.exp(x) + -w
+                return y / -x
+            """, np.ones(3), np.ones(3)),
+        before="""
+            f(x, w):
+                exp_x = np.exp(x)
+                z = -(w)
+                y = exp_x + z
+                z_1 = -(x)
+                z_2 = y / z_1
+                return z_2
+            """,
+        after="""
+            f(x, w):
+                exp_x = np.exp(x)
+                y = exp_x - w
+                z = -(x)
+                z_1 = y / z
+                return z_1
+            """,
+        change=then_cleaned(new_body(by_identities)),
+    ),
     in_normal_form: Case(
         given=lambda: gradient("""
             def f(x, w):

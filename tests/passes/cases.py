@@ -37,6 +37,14 @@ def gradient(text, *args, wrt=(0,)):
     return cleaned(examples.gradient(dedent(text).strip(), *args, wrt=wrt))
 
 
+def as_generated(text, *args):
+    """The normal form of a function whose statements count as those of a rule."""
+    function = form(text, *args)
+    for step in function.body:
+        step.origin = step.origin.made_by(1)
+    return function
+
+
 def raw_gradient(text, *args):
     """The same before reverse mode's own passes over it."""
     module = "gradscribe.ast_transform.passes.vjp.reverse"

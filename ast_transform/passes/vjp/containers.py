@@ -357,7 +357,7 @@ def finished(sweep: "Sweep", value: Var | Const | Pack, fact: Any, path: Var | t
         return sweep.build.let("t", Apply(complex, (value,)), fact)
     if fact.weak and not found.weak and found.kind == "f" and found.dtype != np.float64 and not fact.dims:
         return sweep.build.let("t", Apply(float, (value,)), fact)
-    if sweep.engine.mixed and fact.kind == "f" and isinstance(value, Var) and not (     # each path may have its own
+    if sweep.engine.analyses.mixed and fact.kind == "f" and isinstance(value, Var) and not (    # one for each path
             fact.dims and same_dtype(found.dtype, fact.dtype) and keeps_dtype(sweep.build.block, value)):
         return sweep.build.let("t", Apply(float, (value,)), fact) if fact.weak else sweep.converted(value, fact.dtype)
     if not fact.weak and not same_dtype(found.dtype, fact.dtype) and not (

@@ -103,7 +103,7 @@ def reverse_branch(sweep: "Sweep", step: If) -> None:
 def in_arm(sweep, v, test, arm, is_then):
     """The adjoint of a value at the end of a backward arm, (block, adjoints), for a join."""
     block, adjoint = arm
-    if not sweep.engine.partial.exists(v, test, is_then):
+    if not sweep.engine.analyses.partial.exists(v, test, is_then):
         return UNDEFINED                # the value itself exists in the other arm only
     value = adjoint.get(v)
     if value is None:
@@ -164,12 +164,12 @@ def joined_container(sweep, v, branch, arms, before):
             sweep.build.block = block
             if isinstance(side, Taken):
                 side = read_piece(sweep, side)
-            if side is None and not sweep.engine.partial.exists(v, branch.test, is_then):
+            if side is None and not sweep.engine.analyses.partial.exists(v, branch.test, is_then):
                 values.append(UNDEFINED)        # the container itself exists in the other arm only
                 continue
             values.append(
                 typed(zero_like_path(sweep, fact, path) if side is None else finished(sweep, side, fact, path), fact,
-                      sweep.engine.narrow)
+                      sweep.engine.analyses.narrow)
             )
         sweep.build.block = outer
         known = next(value for value in values if value is not UNDEFINED)
@@ -210,9 +210,9 @@ def run_again(sweep, step):
     sweep.build.block.append(copy)
     engine.copies.append(sweep.build.block)
     sweep.active.update(env[v] for v in env if v in sweep.active)
-    engine.unset.update(env[v] for v in env if v in engine.unset)
-    engine.ranges.joined.update((env[v], (v,)) for v in env)
-    engine.partial.visit([copy])
+    engine.analyses.unset.update(env[v] for v in env if v in engine.analyses.unset)
+    engine.analyses.ranges.joined.update((env[v], (v,)) for v in env)
+    engine.analyses.partial.visit([copy])
     made = {t: s.value for s in walk([copy]) if isinstance(s, Let) for t in s.targets}
     sweep.made_by.update(made)
     sweep.build.made.update(made)
@@ -278,8 +278,8 @@ class BackwardLoop:
             made.append(Carry(first, Const(True), Const(False), first.like()))
         restore = Restore(sweep, step, child, body, made, origin)
         restore.run()
-        if leaves is not None and isinstance(restore.loop, While):
-            restore.loop.policy = "entered"     # the forward loop is left from inside a pass, so it has one
+        if leaves is not None and isinstance(restore.backward.loop, While):
+            restore.backward.loop.policy = "entered"     # the forward loop is left from inside a pass, so it has one
         for c, outer in zip(self.wanted, outers):
             sweep.build.origin = origin
             if isinstance(c.init, Var):
@@ -376,7 +376,7 @@ def zeros_again(sweep, carry, held):
     if carry.init is UNDEFINED:         # not read by any pass: any zero that broadcasts will do
         ones = Pack("tuple", (Const(1),) * fact.rank)
         return created(sweep, np.zeros, (ones,), np.dtype(fact.dtype), fact, held.hint)
-    if carry.inner in sweep.engine.unset:
+    if carry.inner in sweep.engine.analyses.unset:
         raise LanguageError(
             f"{carry.inner.hint} may have no value before the loop, and its shape changes from pass to pass",
             sweep.build.origin, "Set it before the loop.")

@@ -38,7 +38,7 @@ def expanded(sweep: "Sweep", value: Var | Const | Pack, var: Var, hint: str | No
     dtype = np.dtype(sweep.whole_fact(var).dtype)
     hint = hint or adjoint_hint(var)
     if fact.rank == 0:
-        shape = shape_operand(sweep, want, var in sweep.engine.unset) or shape_of_listed(sweep, var)
+        shape = shape_operand(sweep, want, var in sweep.engine.analyses.unset) or shape_of_listed(sweep, var)
         whole = Array(dtype, want.dims)
         if isinstance(value, Const) and value.value in (0, 1):
             like, plain = (np.zeros_like, np.zeros) if value.value == 0 else (np.ones_like, np.ones)
@@ -48,7 +48,7 @@ def expanded(sweep: "Sweep", value: Var | Const | Pack, var: Var, hint: str | No
         if shape is None:
             return sweep.build.apply(np.full_like, var, value, hint=hint, fact=whole)
         return created(sweep, np.full, (shape, value), dtype, whole, hint)
-    shape = shape_operand(sweep, want, var in sweep.engine.unset) or \
+    shape = shape_operand(sweep, want, var in sweep.engine.analyses.unset) or \
         Pack("tuple", tuple(length_of_axis(sweep, var, k) for k in range(want.rank)))
     return sweep.build.apply(np.broadcast_to, value, shape, hint=hint, fact=Array(fact.dtype, want.dims))
 
@@ -75,12 +75,12 @@ def zero_adjoint(sweep: "Sweep", var: Var, loose: bool = False) -> Var | Const |
         return Pack(fact.kind, tuple(zero_of(e) for e in fact.elements), fact.keys, fact.cls)
     if not fact.dims or loose:
         return Const(0.0)
-    if var in sweep.engine.unset:
+    if var in sweep.engine.analyses.unset:
         return zero_of_unset(sweep, var)
     shape = shape_of_listed(sweep, var)
     if shape is not None:
         return created(sweep, np.zeros, (shape,), np.dtype(fact.dtype), sweep.whole_fact(var), adjoint_hint(var))
-    words = {"dtype": Const(np.dtype(fact.dtype))} if var in sweep.engine.complex_by_path else {}
+    words = {"dtype": Const(np.dtype(fact.dtype))} if var in sweep.engine.analyses.complex_by_path else {}
     return sweep.build.apply(np.zeros_like, var, hint=adjoint_hint(var), fact=sweep.whole_fact(var), **words)
 
 
@@ -309,7 +309,7 @@ def in_its_dtype(sweep: "Sweep", value: Var | Const | Pack, fact: Any) -> Var | 
             return sweep.in_python(value, fact)
         if fact.dtype != np.float64 and value.fact.weak:
             return sweep.converted(value, fact.dtype)
-    return typed(value, fact, sweep.engine.narrow)
+    return typed(value, fact, sweep.engine.analyses.narrow)
 
 
 def typed(value: Var | Const | Pack, fact: Any, narrow: bool = False) -> Var | Const | Pack:

@@ -250,7 +250,7 @@ class Undo:
             before, end = inner.init, self.end_of(inner)
             if end is not None:
                 found = Inside(later, end)
-                backward = restore.sweep.engine.restored[inner].loop
+                backward = restore.sweep.engine.restored[inner].backward.loop
                 asked.append(self.read_before_end(backward))
                 if isinstance(before, Var):
                     self.inner[before] = backward
@@ -352,7 +352,7 @@ class Undo:
         for s in block[:next(k for k, s in enumerate(block) if s is step)]:
             if isinstance(s, Let) and _is_item(s.value, before, index):
                 return s.targets[0]
-        build = self.restore.build
+        build = self.restore.sweep.build
         outer, build.block, origin, build.origin = build.block, [], build.origin, step.origin
         try:
             old = build.item(before, index)
@@ -377,14 +377,15 @@ class Undo:
 
     def may_undo(self, carry):
         """Whether a loop that has been reversed can undo its writes into an array after all."""
-        restore = self.restore
-        if carry.inner not in self.links or not isinstance(restore.loop, For) or not isinstance(restore.step, For):
+        backward = self.restore.backward
+        if carry.inner not in self.links or not isinstance(backward.loop, For) or not isinstance(
+                self.restore.step, For):
             return False
         versions = self.versions(carry)
         return versions[-1:] == [carry.inner] and all(      # arrays that are exchanged go on as each other
-            v not in restore.env and isinstance(link := self.links[v], (Write, Branch)) and all(
+            v not in backward.env and isinstance(link := self.links[v], (Write, Branch)) and all(
                 map(self.at_hand, index_operands(link))) and all(
-                self.has_shape(old) and old not in restore.env for old in link.replaced() if isinstance(link, Branch))
+                self.has_shape(old) and old not in backward.env for old in link.replaced() if isinstance(link, Branch))
             for v in versions)
 
     def versions(self, carry):
@@ -401,7 +402,7 @@ class Undo:
     def at_hand(self, v):
         """Whether the backward pass has a value, or can recompute it."""
         restore = self.restore
-        if v in restore.env or v not in restore.child.inside or v is restore.step.index or any(
+        if v in restore.backward.env or v not in restore.child.inside or v is restore.step.index or any(
                 v is i for i, _ in restore.step.items):
             return True
         return restore.cheap(v) and all(map(self.at_hand, operands(restore.maker[v].value)))
@@ -451,10 +452,10 @@ class Undo:
         def counts(use):
             return use.loops[-1:] != (step,) or not isinstance(use.step, Let) or not read.isdisjoint(use.step.targets)
 
-        around = engine.regions.loops           # without loops that run again (checkpoints)
+        around = engine.analyses.regions.loops      # without loops that run again (checkpoints)
         self.free = {link.old for v, link in self.links.items() if isinstance(link, Write) and link.later in around and
                      self.block[v] is step.body and
-                     not engine.regions.read_before(v, link.index, around[link.later], counts)}
+                     not engine.analyses.regions.read_before(v, link.index, around[link.later], counts)}
 
     def straight_back(self, read):
         """Undoes two writes to one place at once, if nothing reads the version between them."""
@@ -544,7 +545,7 @@ class LateUndo:
         self.statements, self.forward, self.backward = [], [], []       # new statements and carries of the two loops
 
     def run(self, end):
-        loop, inner = self.restore.loop, self.carry.inner
+        loop, inner = self.restore.backward.loop, self.carry.inner
         value = held = Var(inner.hint, inner.fact, inner.kind)
         for v in self.undo.versions(self.carry):
             link, new = self.undo.links[v], Var(v.hint, v.fact, v.kind)
@@ -564,13 +565,13 @@ class LateUndo:
 
     def compute(self, v):
         """Makes a value of the forward pass available in the backward pass."""
-        restore, env = self.restore, self.restore.env
-        if v in restore.renamed or v in env or v not in restore.child.inside:
+        restore, (loop, _, env, renamed) = self.restore, self.restore.backward
+        if v in renamed or v in env or v not in restore.child.inside:
             return
         source = next((s for i, s in restore.step.items if i is v), None)
         if source is not None:
-            restore.renamed[v] = v.like()
-            restore.loop.items = (*restore.loop.items, (restore.renamed[v], source))
+            renamed[v] = v.like()
+            loop.items = (*loop.items, (renamed[v], source))
             return
         made = restore.maker[v]
         for o in operands(made.value):
@@ -581,14 +582,14 @@ class LateUndo:
 
     def here(self, value):
         """A value of the forward pass in the names of the backward pass."""
-        return substituted(substituted(value, self.restore.env), self.restore.renamed)
+        return substituted(substituted(value, self.restore.backward.env), self.restore.backward.renamed)
 
     def read_saved(self, old):
         """Statements that read what a write replaced."""
-        restore, prefix = self.restore, {}
+        backward, prefix = self.restore.backward, {}
         self.undo.save(old)
-        if old not in restore.env:
-            restore.store(old, restore.env, prefix, self.forward, self.backward, [], restore.index)
+        if old not in backward.env:
+            self.restore.store(old, backward.env, prefix, self.forward, self.backward, [], backward.at)
         return [Let(s.targets, self.here(s.value)) for lets in prefix.values() for s in lets]
 
     def branch(self, link, v, value, new):

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 def unread(x: Var, index: Var | Const | Pack | Slice, sweep: "Sweep") -> bool:
     """Whether the adjoint of this part of x is never read: x is a new array that was written elsewhere."""
-    made, regions = sweep.made_by.get(x), sweep.engine.regions
+    made, regions = sweep.made_by.get(x), sweep.engine.analyses.regions
     if not isinstance(made, Apply) or made.function is not put:
         return False
     base, other, _ = made.args

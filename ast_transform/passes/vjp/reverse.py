@@ -82,6 +82,20 @@ from gradscribe.ast_transform.reader.values import Pullback, Struct, variables_i
 from gradscribe.ast_transform.source.diagnose import KindError, RuleError
 
 
+class Analyses:
+    """The analyses of a function's forward statements that its backward sweep asks."""
+
+    def __init__(self, function):
+        body, params = function.body, [p.value for p in function.params]
+        self.made_by = {t: s.value for s in walk(body) if isinstance(s, Let) for t in s.targets}
+        self.unset = unset_values(body)
+        self.partial = Partial(body)
+        self.read_twice = {v for v, n in Counter(v for s in body for v in all_reads(s)).items() if n > 1}
+        self.regions, self.ranges, self.naturals = Regions(body, function.result, params), Ranges(body), Naturals(body)
+        self.mixed, self.complex_by_path = has_paths(body), complex_by_path(body)
+        self.narrow = any(isinstance(v, Var) and is_narrow(v.fact) for v in [*self.made_by, *params])
+
+
 class Reverse:
     """One application of reverse mode; `reader` inlines the parts of rules."""
 
@@ -149,15 +163,8 @@ class Reverse:
                 break
         function.body = reparametrised(self.reader, function.body, active)
         active = active_values(function.body, starts)
-        self.unset, self.naturals = unset_values(function.body), Naturals(function.body)
-        self.ranges = Ranges(function.body)
-        self.partial, self.mixed = Partial(function.body), has_paths(function.body)
-        self.regions = Regions(function.body, function.result, [p.value for p in function.params])
-        self.complex_by_path = complex_by_path(function.body)
-        made_by = {t: s.value for s in walk(function.body) if isinstance(s, Let) for t in s.targets}
-        self.read_twice = {v for v, n in Counter(v for s in function.body for v in all_reads(s)).items() if n > 1}
-        self.narrow = any(isinstance(v, Var) and is_narrow(v.fact) for v in [*made_by, *(
-            p.value for p in function.params)])
+        self.analyses = Analyses(function)
+        made_by = self.analyses.made_by
         reader.build.block = backward = []
         reader.build.made.update(made_by)
         differentiated = function.result.items[0] if aux else function.result

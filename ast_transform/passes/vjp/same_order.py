@@ -74,7 +74,7 @@ def carried_along(restore: "Restore", needed: Iterable[Var]) -> list[Carry]:
 def starts_anew(carry, restore) -> bool:
     """Whether the init of a carry is available after the loop, and one statement of a pass makes its next value."""
     start, then = carry.init, carry.next
-    if start is UNDEFINED or carry.inner in restore.sweep.engine.unset or not isinstance(then, Var):
+    if start is UNDEFINED or carry.inner in restore.sweep.engine.analyses.unset or not isinstance(then, Var):
         return False
     return type(carry.inner.fact) is Array and (isinstance(start, Const) or isinstance(start, Var)) and \
         made_in_a_line(then, restore)

@@ -206,16 +206,16 @@ class Sweep:
         fact = fact_of(value)
         if not isinstance(fact, Array) or fact.kind == want.kind and (fact.weak or fact.dtype == want.dtype):
             return value
-        if isinstance(value, Const) and want.dtype == np.complex128 and not self.engine.narrow:
+        if isinstance(value, Const) and want.dtype == np.complex128 and not self.engine.analyses.narrow:
             return Const(complex(value.value))
-        return typed(value, want, self.engine.narrow) if isinstance(value, Const) else self.build.cast(
+        return typed(value, want, self.engine.analyses.narrow) if isinstance(value, Const) else self.build.cast(
             value, np.dtype(want.dtype))
 
     def in_python(self, value, want):
         """The adjoint of a Python number, as a Python number."""
         fact = fact_of(value)
         if want.weak and not want.dims and not fact.weak and fact.kind in "fc" and fact.kind == want.kind and (
-                fact.dtype not in (np.float64, np.complex128) or self.engine.narrow):
+                fact.dtype not in (np.float64, np.complex128) or self.engine.analyses.narrow):
             return self.build.let("t", Apply(want.dtype, (value,)), Array(want.dtype))
         return value
 
@@ -492,7 +492,7 @@ class Sweep:
             dy = dys[0]
             if step.targets[0].fact.dtype != x.fact.dtype and not x.fact.weak and isinstance(dy, Var):
                 dy = self.converted(dy, x.fact.dtype) if x.fact.kind == "f" and fact_of(dy).kind == "f" else dy
-            shape = shape_of_listed(self, x) if x.fact.rank > 1 and x in self.engine.read_twice else None
+            shape = shape_of_listed(self, x) if x.fact.rank > 1 and x in self.engine.analyses.read_twice else None
             if shape is not None and isinstance(dy, Var) and fact_of(dy).rank == x.fact.rank:   # no rows, no columns
                 dy = self.build.apply(np.reshape, dy, shape, fact=fact_of(dy))
             self.add(x, dy)

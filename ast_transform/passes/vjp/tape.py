@@ -6,6 +6,7 @@ recomputed (carries, expensive operations, results of branches and inner loops) 
 A saved value is stored in an array with a row for each pass, or pushed on a list if its shape may change.
 """
 import operator
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -156,6 +157,14 @@ class ShapesOfAdjoints:
             a.same(b) for a, b in zip(d.fact.dims, v.fact.dims))), None)
 
 
+class Backward(NamedTuple):
+    """A backward loop; at: its index; env: {value: what it is in the loop}; renamed: the same for items of sources."""
+    loop: Any
+    at: Var | None
+    env: dict
+    renamed: dict
+
+
 class Restore:
     """Adds the statements that save values to a forward loop, and builds its backward form."""
 
@@ -163,7 +172,7 @@ class Restore:
         self.sweep, self.step, self.child = sweep, step, child
         self.body, self.carries, self.origin = body, carries, origin
         self.read_once()
-        self.build, self.counted, self.most = sweep.build, None, None
+        self.counted, self.most = None, None
         self.home = {}                  # value -> the forward block that it is made in
         self.maker = {}                 # value -> the statement that makes it
         self.index_blocks(step.body)
@@ -176,7 +185,7 @@ class Restore:
         self.writes = self.numbers.with_arrays(set_before)
 
     def may_be_unset(self, carry):
-        return carry.init is UNDEFINED or carry.inner in self.sweep.engine.unset
+        return carry.init is UNDEFINED or carry.inner in self.sweep.engine.analyses.unset
 
     def index_blocks(self, block):
         for s in block:
@@ -448,7 +457,7 @@ class Restore:
         return cost + (0 if v.kind != TEMPORARY else 1)
 
     def run(self):
-        step, build = self.step, self.build
+        step, renamed = self.step, {}
         ShapesOfAdjoints(self).visit()
         needed = self.needed()
         along = carried_along(self, needed) if self.least(needed)[0] else []
@@ -480,7 +489,7 @@ class Restore:
             for v, source in step.items:
                 if v in used:
                     items.append((v, source))
-            self.renamed = renamed = {v: v.like() for v, _ in items}
+            renamed = {v: v.like() for v, _ in items}
             body = replaced(body, renamed)
             for c in backward_carries:
                 c.next = substituted(c.next, renamed)
@@ -495,8 +504,8 @@ class Restore:
             )
         else:
             loop = self.backward_while(body, backward_carries, stacks)
-        build.block.append(loop)
-        self.loop, self.env, self.index = loop, env, index
+        self.sweep.build.block.append(loop)
+        self.backward = Backward(loop, index, env, renamed)
         self.sweep.engine.ends.update(ends)
         self.sweep.engine.restored.update((c, self) for c in step.carries)
 
@@ -508,7 +517,7 @@ class Restore:
         Compiled code begins with zeros instead, which no pass reads.
         """
         if not any(c.inner is v and self.may_be_unset(c) for c in self.step.carries) and \
-                v not in self.sweep.engine.unset:
+                v not in self.sweep.engine.analyses.unset:
             return False
         if self.sweep.engine.reader.unroll:
             begun = self.unset_carries(v)
@@ -538,7 +547,7 @@ class Restore:
                 given[c.inner] = ((c, self.step if id(s) in inside else s),)
                 given[c.outer] = (*given[c.inner], c.next)
         for v in queue:
-            if v in seen or v is not UNDEFINED and v not in self.sweep.engine.unset:
+            if v in seen or v is not UNDEFINED and v not in self.sweep.engine.analyses.unset:
                 continue
             seen.add(v)
             if v not in given:
@@ -573,7 +582,7 @@ class Restore:
                 new = self.insert(place, source, put_step, inner, new)
             forward.append(Carry(inner, empty, new, outer))
             found = restored
-            if v.fact.weak and dtype.kind in "ifc" and self.sweep.engine.narrow:    # a Python number again
+            if v.fact.weak and dtype.kind in "ifc" and self.sweep.engine.analyses.narrow:    # a Python number again
                 found = Var(v.hint, Array(dtype, (), v.fact.length), TEMPORARY)
             else:
                 restored.fact = Array(dtype, v.fact.dims, v.fact.length)
@@ -657,7 +666,7 @@ class Restore:
     def passes(self):
         """The number of passes as an operand, not negative (a range may end before its start)."""
         count = self.step.count
-        if not self.sweep.engine.naturals.holds(count):
+        if not self.sweep.engine.analyses.naturals.holds(count):
             if self.counted is None:
                 self.counted = Var("passes", Array(int, (), unknown("?count")), TEMPORARY)
                 self.before(Let((self.counted,), Apply(max, (count, Const(0))), self.origin_forward()))
@@ -668,10 +677,10 @@ class Restore:
         """The rows of an array of saved values: the number of passes, or a bound on it if a loop around changes it."""
         step, engine = self.step, self.sweep.engine
         if isinstance(step.count, Var) and step.count in (self.sweep.inside or ()) and step.index in \
-                engine.regions.loops and engine.length_of(step.count.fact.length) is None:
-            if most := engine.regions.passes_at_most(step, MANY):
+                engine.analyses.regions.loops and engine.length_of(step.count.fact.length) is None:
+            if most := engine.analyses.regions.passes_at_most(step, MANY):
                 return Const(most)
-            longest = engine.regions.longest(step)
+            longest = engine.analyses.regions.longest(step)
             if longest is not None and (shown := engine.length_of(longest)) is not None:
                 if isinstance(shown, Var):
                     return shown
@@ -693,7 +702,7 @@ class Restore:
         if not isinstance(v.fact, Array) or any(isinstance(item.fact, Sequence) for item, _ in self.step.items):
             return None
         if v.fact.weak and v.fact.kind == "i" and not self.sweep.engine.reader.unroll and not \
-                self.sweep.engine.ranges.fits(v):
+                self.sweep.engine.analyses.ranges.fits(v):
             return None
         passes, lengths = self.room(), self.lengths(v.fact)
         return lengths if lengths is None else [passes, *lengths]
@@ -724,8 +733,9 @@ class Restore:
         return shape
 
     def length_of_init(self, d):
+        unset = self.sweep.engine.analyses.unset
         for c in self.step.carries:
-            if isinstance(c.init, Var) and type(c.init.fact) is Array and c.init not in self.sweep.engine.unset:
+            if isinstance(c.init, Var) and type(c.init.fact) is Array and c.init not in unset:
                 first = c.init.fact.dims[:1]
                 for k, e in enumerate(c.init.fact.dims):        # an array made of an empty list has one axis
                     if e.same(d) and not (k and first[0].normal().symbol and first[0].normal().symbol.size is None):

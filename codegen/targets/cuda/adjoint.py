@@ -107,6 +107,12 @@ class Adjoint(NamedTuple):
     plain: bool
 
 
+class Additions(NamedTuple):
+    """atomic: the adjoints that several threads may add to; plain: whether there are others."""
+    atomic: set
+    plain: bool
+
+
 def adjoint_of(pullback: Callable[[], tuple], thread: Thread, kinds: dict, wanted: list, label: str,
                origin: Origin | None) -> Adjoint:
     """The Adjoint of a kernel.
@@ -334,7 +340,7 @@ class Writer:
 
     def module(self, stacks):
         function, count = self.function, []
-        self.find_atomics()
+        self.additions = self.found_additions()
         sizes = tuple(stacks.sizes.values())
         if sizes:
             count = backward_slice(stacks.before_taking(list(map(copied, function.block))), set(sizes))
@@ -351,10 +357,10 @@ class Writer:
             text += ["", "", "@cuda.jit", f"def {kernel.name}({', '.join(kernel.params)}):", *lines(kernel.block)]
         head = f"from gradscribe.runtime.device import {', '.join(sorted(used))}"
         return Adjoint("\n".join([head, *text]) + "\n", self.label, self.buffers, kernels[1].name if sizes else "",
-                       sizes, self.plain)
+                       sizes, self.additions.plain)
 
-    def find_atomics(self):
-        """Finds the adjoints that several threads may add to: no axis is always indexed by the thread's position."""
+    def found_additions(self):
+        """The Additions: they are atomic unless an axis is always indexed by the thread's position."""
         reached = {}
         for s in statements(self.function.block):
             for e in expressions(s):
@@ -363,14 +369,13 @@ class Writer:
                         reached.setdefault(part.array.id, []).append(part.index)
         apart = {n for n, indices in reached.items() if self.thread.written.get(self.adjoints.get(n)) or any(
             len(set(on_axis)) == 1 and getattr(on_axis[0], "id", None) in self.thread.own for on_axis in zip(*indices))}
-        self.atomic = reached.keys() - apart
-        self.plain = bool(apart)
+        return Additions(reached.keys() - apart, bool(apart))
 
     def kernel(self, label, given, columns, block, zeros):
         """A kernel's function; columns: arrays whose last axis has an entry for each thread; zeros: those of them that
         begin with 0.
         """
-        thread, device = self.thread, ThreadCode((), self.types, self.atomic)
+        thread, device = self.thread, ThreadCode((), self.types, self.additions.atomic)
         block = list(map(device.statement, block))
         head = list(map(copied, thread.head))
         if columns:

@@ -304,6 +304,17 @@ def copy_of(function: Function) -> Function:
                     list(map(copied, function.block)), function.filled)
 
 
+class Kernels:
+    """The kernels of a module."""
+
+    def __init__(self) -> None:
+        self.made: list = []
+        self.known: dict = {}           # {shape(kernel): kernel}
+        self.parts: list = []           # the Waiting of each kernel of one thread
+        self.moves: list = []           # comments with the kernels' memory traffic
+        self.places = False             # whether one reports failed checks
+
+
 class Writer:
     """Writes the module of a function.
 
@@ -313,19 +324,15 @@ class Writer:
 
     def __init__(self, function: Function, private: Private, brief: frozenset, options: Options):
         self.function, self.types, self.options = function, function.types, options
-        self.private, self.private_loops = private.made, private.loops
-        self.placement = Placement(function, self.private, brief)
-        self.held, self.order = self.placement.held, self.placement.order
+        self.private = private
+        self.placement = Placement(function, private.made, brief)
+        self.held = self.placement.held
         self.on_host = HostCode(self.placement, options.tf32)
-        self.parts: list = []           # the Waiting of each kernel of one thread
-        self.kernels: list = []
-        self.known: dict = {}           # {shape(kernel): kernel}
+        self.kernels = Kernels()
         self.waiting: list = []
         self.used: set = set()
         self.names = all_names(function)
-        self.places = False
         self.returned: list = []
-        self.moves: list = []           # comments with the kernels' memory traffic
         self.body = self.block(function.block)
 
     def module(self) -> Made:
@@ -334,23 +341,23 @@ class Writer:
         head = [statement("{} = cp.empty(1, {})", n, self.dtype(n)) for n in set_first
                 if n in self.held and n not in params]
         head += [statement("{} = cp.full(1, {}, {})", n, n, self.dtype(n)) for n in sorted(params & self.held)]
-        if self.places:
+        if self.kernels.places:
             head.append(statement("{} = cp.zeros(1, np.int64)", WRONG))
         body = head + freed(self.body, {n for n, t in self.types.items() if t.rank} - params)
         self.check(body, function.params)
-        for kernel in self.kernels:
+        for kernel in self.kernels.made:
             kernel.block = self.in_short(kernel.block, "short")
         body = self.in_short(body, "bfloat16")
-        words = set().union(*map(called_in, [body, *(k.block for k in self.kernels)])) - BUILTIN
-        self.imported = words | ({"cuda"} if self.kernels else set())
+        words = set().union(*map(called_in, [body, *(k.block for k in self.kernels.made)])) - BUILTIN
+        self.imported = words | ({"cuda"} if self.kernels.made else set())
         if self.options.bfloat16 and any(Name("bfloat16") in walk(e) for s in statements(body) for e in expressions(s)):
             self.imported.add("bfloat16")
         functions = sorted(self.imported)
         lines = [(f"from gradscribe.runtime.device import {', '.join(functions)}" if functions else
                   "# only what is given", None)]
-        for kernel in self.kernels:
+        for kernel in self.kernels.made:
             lines += [("", None), ("", None), *kernel.lines()]
-        lines += [("", None), ("", None), *((line, None) for line in self.moves)]
+        lines += [("", None), ("", None), *((line, None) for line in self.kernels.moves)]
         lines.append((f"def {function.name}({', '.join(function.params)}):", None))
         lines += lines_of(body)
         if WRONG in self.names:
@@ -376,12 +383,12 @@ class Writer:
     def brief(self) -> frozenset:
         """The scalars held on the device that only a single kernel of one thread sets and reads."""
         places: dict = {}
-        for k, part in enumerate(self.parts):
+        for k, part in enumerate(self.kernels.parts):
             sums, own = {w.name for w in part if w.op}, [w.statement for w in part if not w.op]
             shared = Flow(own).read | sums
             for n in {*names_in_order(own), *set_in(own), *sums}:
                 places.setdefault(n, set()).add(None if n in shared else k)
-        inside = {i for part in self.parts for w in part if not w.op for i in statements([w.statement])}
+        inside = {i for part in self.kernels.parts for w in part if not w.op for i in statements([w.statement])}
         outside = {n for s in statements(self.function.block) if s not in inside for n in (*names_of(s), *set_by(s))}
         return frozenset(n for n in self.held - outside - set(self.function.params)
                          if len(places.get(n, ())) == 1 and None not in places[n])
@@ -400,7 +407,7 @@ class Writer:
         """The host's statements for a block."""
         out: list = []
         for s in block:
-            if any(s is made for made in self.private.values()):
+            if any(s is made for made in self.private.made.values()):
                 continue
             kind = self.placement.of(s)
             if kind == "kernel":
@@ -429,12 +436,12 @@ class Writer:
                 made = type(s)(self.on_host.expression(s.test), *parts, s.origin)
             out.append(made)
             return
-        for n in sorted((names_of(s) | {*set_by(s)}) & self.private.keys()):
+        for n in sorted((names_of(s) | {*set_by(s)}) & self.private.made.keys()):
             raise NotPrivate(n)
         self.flush_before(self.as_waiting(s), out)
         if isinstance(s, Return):
             self.flush(out)
-            if self.places:
+            if self.kernels.places:
                 out.append(Do(call("check_places", WRONG)))
             given = s.value.items if isinstance(s.value, Items) else (s.value,)
             self.returned = [getattr(number_of(v), "id", None) for v in given]
@@ -469,14 +476,14 @@ class Writer:
 
     def same(self, a, b):
         ranks = self.placement.rank(a), self.placement.rank(b)
-        return a == b or bool(ranks[0] and ranks[1]) and not self.order.apart(a, b)
+        return a == b or bool(ranks[0] and ranks[1]) and not self.placement.order.apart(a, b)
 
     def flush(self, out):
         """Launches a kernel of one thread, or one block, for the waiting work."""
         waiting, self.waiting = begun(self.waiting), []
         if not waiting:
             return
-        self.parts.append(waiting)
+        self.kernels.parts.append(waiting)
         given: dict = {}
         sums, work = [], []
         device = self.code(self.held)
@@ -503,13 +510,13 @@ class Writer:
     def launch(self, given, device, block, origin, grid, out):
         """Makes a kernel, or finds an equal one, and adds the host's statement that launches it; returns its name."""
         if device.places:
-            self.places, given = True, {**given, WRONG: None}
+            self.kernels.places, given = True, {**given, WRONG: None}
         block = self.rounded_before(given, block)
         self.check(block, given)
-        kernel = self.known.setdefault(self.shape(block, given), Kernel("", list(given), block, origin))
+        kernel = self.kernels.known.setdefault(self.shape(block, given), Kernel("", list(given), block, origin))
         if not kernel.name:
-            kernel.name = self.fresh(f"{self.function.name}_{len(self.kernels) + 1}")
-            self.kernels.append(kernel)
+            kernel.name = self.fresh(f"{self.function.name}_{len(self.kernels.made) + 1}")
+            self.kernels.made.append(kernel)
         elif kernel.block is not block:
             kernel.others.append(block)
         out.append(Do(Launch(kernel.name, grid, tuple(v or Name(k) for k, v in given.items())), origin))
@@ -530,18 +537,18 @@ class Writer:
         return ThreadCode(held, self.types, atomic, self.options.check_bounds, self.options.single)
 
     def is_given(self, name, local):
-        return name in self.types and name not in self.private and (
+        return name in self.types and name not in self.private.made and (
             name not in local or bool(self.placement.rank(name)))
 
     def own(self, block):
         """The allocations of a thread's private arrays; raises NotPrivate unless their loops are inside the block."""
         inside = set(statements(block))
-        for n in (names_read(block) | arrays_set(block)) & self.private.keys():
-            if inside.isdisjoint(self.private_loops[n]):
+        for n in (names_read(block) | arrays_set(block)) & self.private.made.keys():
+            if inside.isdisjoint(self.private.loops[n]):
                 raise NotPrivate(n)
         return [Let(n, Call("cuda.local.array", (Items(s.shape), s.rest[-1])))
                 for n in dict.fromkeys([*names_in_order(block), *sorted(arrays_set(block))])
-                for s in [self.private.get(n)] if s is not None]
+                for s in [self.private.made.get(n)] if s is not None]
 
     def kernel(self, loop, out):
         nest = self.placement.nest(loop)
@@ -606,11 +613,11 @@ class Writer:
 
     def say_bytes(self, loop, name):
         """Adds the comment with the least number of bytes that the kernel of a loop moves."""
-        types = {n: t for n, t in self.types.items() if n not in self.private}
+        types = {n: t for n, t in self.types.items() if n not in self.private.made}
         moved = bytes_moved([loop], types)
         if moved != ZERO:
             line = f"# {name} moves {ast.unparse(written(moved))} bytes, or more"
-            self.moves += [line] if line not in self.moves else []
+            self.kernels.moves += [line] if line not in self.kernels.moves else []
 
     def columns_of(self, loop, columns, what, device, out):
         """Launches the two kernels of a nest with column sums."""
