@@ -310,8 +310,7 @@ class Pipeline:
         return out
 
     def own_functions(self, function):
-        """Functions of the user's that have a rule are compiled from their own source, if the rule has no other form.
-        """
+        """Compiles the user's functions that have a rule from their own source, if the rule has no other form."""
         found = False
         for step in walk(function.body):
             if isinstance(step, Let) and isinstance(step.value, Apply) and is_own(

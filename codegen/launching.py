@@ -64,8 +64,7 @@ class Launcher:
     """A compiled function for an axis of `size` members."""
 
     def __init__(self, made, name, size: int, plain: Callable):
-        """made: a jit_cpu.Compiled; plain(rank, given) runs a member in plain Python, for the message of its exception.
-        """
+        """made: a jit_cpu.Compiled; plain(rank, given) runs a member in plain Python, for its exception's message."""
         (found,) = made.function.overloads.values()
         self.made, self.name, self.size, self.plain = made, name, size, plain
         self.put, self.take, self.room = forms(tuple(found.signature.args), found.signature.return_type)

@@ -70,6 +70,7 @@ class Adjoint:
 
     @public
     def __call__(self, *args):
+        """Raise KindError: a kernel is launched with `kernel[blocks, threads](...)`."""
         raise KindError(f"{self.__name__} is a kernel: it needs the numbers of blocks and threads",
                         self.place, f"{self.__name__}[blocks, threads](...)")
 
@@ -144,6 +145,7 @@ class Adjoint:
         return thread, wanted, adjoint, *bound(adjoint.text, self.backend)
 
     def check(self, args, count, wrt, thread):
+        """Raise an error for adjoints that do not fit their primals, and for written arrays that are aliased."""
         adjoints = args[count:]
         if len(adjoints) != len(wrt):
             raise KindError(f"{self.__name__} takes {len(wrt)} adjoints after {self.function.__name__}'s arguments: "
@@ -168,6 +170,7 @@ class Adjoint:
                                         self.place, "Pass a copy.")
 
     def check_sizes(self, thread, blocks, threads):
+        """Raise LanguageError if the launch has more threads or blocks along an axis than the kernel distinguishes."""
         for k, axis in enumerate("xyz"):
             used = thread.axes.get(axis, set()) - set(SAME_FOR_ALL)
             wrong = {frozenset(): blocks[k] * threads[k] > 1, frozenset(["thread"]): blocks[k] > 1,
@@ -181,6 +184,7 @@ class Adjoint:
 
 
 def spell(value):
+    """A description of a value's kind, for error messages."""
     return "an array without axes" if hasattr(value, "dtype") else f"a {type(value).__name__}"
 
 

@@ -126,8 +126,9 @@ def _cut(out, array, mode):
 
 
 def at(array: Any) -> _At:
-    """at(x)[index].set(v), .add, .subtract, .multiply (mul), .divide, .power, .min, .max, .apply(f) and .get().
+    """Functional updates of an array at an index, and reads of it.
 
+    They are at(x)[index].set(v), .add, .subtract, .multiply (mul), .divide, .power, .min, .max, .apply(f) and .get().
     Each returns a new array of x's dtype and does not change x; new programs can write x[index] = v instead.  Indices
     are NumPy's: one that is out of bounds raises an IndexError.  mode is JAX's: with "drop" or "fill" a write out of
     bounds is ignored, and .get() returns fill_value there, by default NaN, the lowest signed or the highest unsigned

@@ -66,6 +66,7 @@ class Marked:
         self.policy = policy
 
     def read(self, reader, base, args, words):
+        """Read a call of the function; its values are recomputed in the backward sweep, as the policy says."""
         build = reader.build
         before = build.again, build.segments
         build.again, build.segments = build.again or self.policy == "all", True
@@ -97,10 +98,12 @@ class Checkpointed(Named):
         functools.update_wrapper(self, fun, updated=())
 
     def __call__(self, *args, **kwargs):
+        """Call the function unchanged."""
         return self.fun(*args, **kwargs)
 
     def __get__(self, instance, owner=None):
         return self if instance is None else functools.partial(self, instance)
 
     def normal_form_(self, reader, args, words, node):
+        """The result, in normal form, of a call inside a function that is being transformed."""
         return Marked(self.policy).read(reader, self.fun, args, words)

@@ -33,11 +33,13 @@ class Chain(argparse.Action):
     """Collects the transformations in the order of the options."""
 
     def __call__(self, parser, namespace, values, option_string=None):
+        """Append an option's transformation to those before it."""
         chain = [*(getattr(namespace, "chain", None) or []), (option_string.lstrip("-").replace("-", "_"), values)]
         namespace.chain = chain
 
 
 def parser() -> argparse.ArgumentParser:
+    """The parser of the command line."""
     top = argparse.ArgumentParser("gradscribe", description=__doc__.splitlines()[0], epilog=EXAMPLES,
                                   formatter_class=argparse.RawDescriptionHelpFormatter)
     commands = top.add_subparsers(dest="command", required=True)
@@ -129,6 +131,7 @@ def version(fn: Transformed, options: argparse.Namespace) -> Version:
 
 
 def show(options):
+    """Print a function and its transformation; in a terminal with Rich, side by side."""
     function, fn = transformed(options)
     primal, text = inspect.getsource(getattr(function, "fun", function)), version(fn, options).text
     if sys.stdout.isatty() and not options.plain:
@@ -155,6 +158,7 @@ def side_by_side(primal, text, title):
 
 
 def dump(options):
+    """Write the transformation of a function to a file, and print the path."""
     _, fn = transformed(options)
     args, words = example(fn.simplest_kinds() if options.args is None else options.args)
     args, words = fn.given(args, words)
@@ -172,6 +176,7 @@ def progress(paths):
 
 
 def check(options):
+    """Check files that `gradscribe dump` wrote; the result is the exit status."""
     found = files.checked(progress([file for path in options.paths for file in files.files_in(path)]))
     for c in found:
         print(f"{c.path}: {c.state}" + (f": {c.detail}" if c.state == "unchecked" else ""))
@@ -231,6 +236,7 @@ def undifferentiated(fn, args):
 
 
 def doctor(_):
+    """Print the report on this installation."""
     print(report())
     return 0
 

@@ -69,6 +69,7 @@ class custom_vjp(_Custom):
         self.fwd, self.bwd, self.symbolic_zeros = fwd, bwd, symbolic_zeros
 
     def check(self, place):
+        """Raise KindError if no rule is set."""
         if self.fwd is None:
             raise KindError(f"{self.__name__} has no rule yet", place, "Call its defvjp(fwd, bwd).")
 
@@ -116,6 +117,7 @@ class custom_jvp(_Custom):
         self.defjvp(rule)
 
     def check(self, place):
+        """Raise KindError if no rule is set."""
         if self.rule is None:
             raise KindError(f"{self.__name__} has no rule yet", place, "Call its defjvp(rule).")
 

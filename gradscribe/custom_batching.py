@@ -44,6 +44,7 @@ class custom_vmap(_Custom):
         return vmap_rule
 
     def check(self, place):
+        """Raise KindError if no rule is set."""
         if self.vmap_rule is None:
             raise KindError(f"{self.__name__} has no rule yet", place, "Call its def_vmap(rule).")
 

@@ -30,18 +30,22 @@ from gradscribe.named import number_of
 
 
 def value_of(fun, rules, *args):
+    """The value of the function, for a call that is not differentiated."""
     return fun(*args)
 
 
 def forward(fun, rules, *args):
+    """The value and the residuals, from the user's fwd."""
     return rules[0](*args)
 
 
 def backward(fun, rules, *args):
+    """The adjoints of the arguments, from the user's bwd."""
     return rules[1](*args)
 
 
 def tangent_by_argument(fun, rules, primals, tangents):
+    """The value and the tangent, as the sum over the rules of the arguments."""
     y = fun(*primals)
     y_dot = 0.0
     for rule, x_dot in zip(rules, tangents):
@@ -62,6 +66,7 @@ class Inside:
         self.methods = ("defvjp",) if cls.mode == "vjp" else ("defjvp", "defjvps")
 
     def read(self, reader, base, args, words):
+        """Read a call of the object inside the function that makes it."""
         if self.rule is None:
             raise KindError(f"{self.called.__name__} has no rule yet", reader.build.origin,
                             "Call its defvjp(fwd, bwd)." if self.cls.mode == "vjp" else "Call its defjvp(rule).")

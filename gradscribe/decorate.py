@@ -24,30 +24,37 @@ class function(Named):
         functools.update_wrapper(self, fun, updated=())
 
     def __call__(self, *args, **kwargs):
+        """Call the function unchanged."""
         return self.fun(*args, **kwargs)
 
     def __get__(self, instance, owner=None):
         return self if instance is None else functools.partial(self, instance)
 
     def normal_form_(self, reader, args, words, node):
+        """The result, in normal form, of a call inside a function that is being transformed."""
         return enter(reader, self.fun, args, words)
 
     @functools.cached_property
     def grad(self):
+        """The gradient: gs.grad of the function."""
         return grad(self.fun)
 
     @functools.cached_property
     def value_and_grad(self):
+        """The value and the gradient: gs.value_and_grad of the function."""
         return value_and_grad(self.fun)
 
     @functools.cached_property
     def jvp(self):
+        """The forward derivative: gs.jvp_of of the function."""
         return jvp_of(self.fun)
 
     @functools.cached_property
     def vjp(self):
+        """The reverse derivative: gs.vjp_of of the function."""
         return vjp_of(self.fun)
 
     @functools.cached_property
     def jit(self):
+        """The compiled function: gs.jit of the function."""
         return jit(self.fun)

@@ -31,6 +31,7 @@ def report() -> str:
 
 
 def version(name):
+    """The version of an installed package, or "missing"."""
     try:
         return importlib.metadata.version(name)
     except importlib.metadata.PackageNotFoundError:
@@ -38,6 +39,7 @@ def version(name):
 
 
 def blas():
+    """The name and the version of the BLAS that NumPy was built with."""
     built = np.show_config(mode="dicts")["Build Dependencies"]["blas"]
     return f"{built.get('name', 'unknown')} {built.get('version', '')}".strip()
 
@@ -71,11 +73,13 @@ def cuda():
 
 
 def mpi():
+    """The version of mpi4py, or how to install it."""
     found = version("mpi4py")
     return found if found != "missing" else "missing: pip install mpi4py mpich"
 
 
 def cached():
+    """The cache's folder, number of files and size."""
     folder = cache.folder()
     if folder is None:
         return "off"

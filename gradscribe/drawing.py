@@ -45,6 +45,7 @@ class Run:
         self.result = self.of(form.result)
 
     def node(self, value, label, inputs=(), given=False):
+        """A new node of the graph, whose value is perturbed if it is the one to be nudged."""
         number = len(self.nodes)
         if number > 50 * MOST:
             raise KindError("the run has too many operations to be drawn", None, "Draw it for fewer passes.")
@@ -54,6 +55,7 @@ class Run:
         return self.nodes[-1]
 
     def of(self, node) -> Any:
+        """The node of an expression."""
         if isinstance(node, Var):
             return self.env[node]
         if isinstance(node, Const):
@@ -77,10 +79,12 @@ class Run:
                     given=any(a.given and a.number is None for a in args))
 
     def block(self, body):
+        """Run statements."""
         for step in body:
             getattr(self, f"step_{type(step).__name__}")(step)
 
     def step_Let(self, step):
+        """Run an assignment."""
         made = self.of(step.value)
         if len(step.targets) > 1:
             for t, v in zip(step.targets, made.value):
@@ -95,24 +99,30 @@ class Run:
         self.env[target] = made
 
     def step_Effect(self, step):
+        """Skip an effect, which has no value."""
         pass
 
     def step_If(self, step):
+        """Run the arm of an `if` that its test selects."""
         arm = "then" if self.of(step.test).value else "orelse"
         self.block(getattr(step, arm))
         self.env.update([(j.var, self.of(getattr(j, arm))) for j in step.joins
                          if not isinstance(getattr(j, arm), Var) or getattr(j, arm) in self.env])
 
     def enter(self, step):
+        """Set the carries of a loop to their initial values."""
         self.env.update([(c.inner, self.of(c.init)) for c in step.carries])
 
     def again(self, step):
+        """Set the carries to their values for the next pass."""
         self.env.update([(c.inner, self.of(c.next)) for c in step.carries])
 
     def leave(self, step):
+        """Set the results of a loop to its carries' last values."""
         self.env.update([(c.outer, self.env[c.inner]) for c in step.carries])
 
     def step_For(self, step):
+        """Run all passes of a `for` loop."""
         self.enter(step)
         passes = range(self.of(step.count).value)
         sources = [(v, self.of(source)) for v, source in step.items]
@@ -127,6 +137,7 @@ class Run:
         self.leave(step)
 
     def step_While(self, step):
+        """Run a `while` loop until its test fails."""
         self.enter(step)
         while True:
             self.block(step.head)
@@ -152,6 +163,7 @@ class Drawing:
         return svg(self.nodes)
 
     def save(self, path) -> Path:
+        """Write the picture to an SVG file, and return its path."""
         path = Path(path)
         path.write_text(svg(self.nodes), encoding="utf-8")
         return path
@@ -159,6 +171,7 @@ class Drawing:
 
 @alone
 def read_whole(f, names, facts):
+    """The normal form of a scalar function that is drawn."""
     return simplify(Pipeline().normal_form(f, names, facts, {}, "f"))
 
 
@@ -193,10 +206,12 @@ def draw(f: Callable, *args: Any) -> Drawing:
 
 
 def is_number(value):
+    """Whether a value is a number or an array."""
     return isinstance(value, (bool, int, float, complex, np.ndarray, np.generic))
 
 
 def is_real(value):
+    """Whether a value is a real number or an array of real numbers."""
     return isinstance(value, float) or isinstance(value, (np.ndarray, np.generic)) and value.dtype.kind == "f"
 
 
@@ -269,10 +284,12 @@ def svg(nodes):
 
 
 def words(value):
+    """A value as short text, with the entries of an array."""
     if np.ndim(value) == 0:
         return f"{float(value):.4g}"
     return "[" + ", ".join(f"{v:.3g}" for v in np.ravel(value)) + "]"
 
 
 def clipped(text, most=20):
+    """A text, shortened to at most `most` characters."""
     return text if len(text) <= most else text[:most - 1] + "…"

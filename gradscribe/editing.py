@@ -38,6 +38,7 @@ class insert_grad_of:
         return self.x
 
     def leave(self, frame, event, arg):
+        """Leave the block, without running it."""
         raise _PassedBy
 
     def __exit__(self, kind, error, place):

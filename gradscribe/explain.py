@@ -69,6 +69,7 @@ class Explanation:
 
     @property
     def bytes_saved(self) -> int:
+        """The number of bytes that are saved for the backward sweep."""
         return sum(self.saved.values())
 
     def facts(self):

@@ -82,6 +82,7 @@ def written(fn: Any, version: Version, path: str | os.PathLike, args: tuple, wor
 
 
 def needs_devices(version) -> bool:
+    """Whether a version runs on several devices."""
     return any(map(over_devices, version.emitted.namespace.values()))
 
 

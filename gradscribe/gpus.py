@@ -150,4 +150,5 @@ class Stream:
         self.group = group
 
     def Test(self) -> bool:
+        """Whether all of the GPU's work is done, as MPI.Request.Test says of a message."""
         return self.group.idle

@@ -149,6 +149,7 @@ class Jitted(Transformed):
         self._entry, self._entries = None, 0
 
     def __call__(self, *args, **kwargs):
+        """Compile the function for arguments of these kinds, if it is not compiled yet, and run it."""
         try:
             if self._entry is not None:
                 out = self._entry(args, kwargs)
@@ -270,6 +271,7 @@ class Jitted(Transformed):
         return meet
 
     def code_of(self, normal_form, captured, meet, filled):
+        """The compiled function for a normal form."""
         from gradscribe.codegen.jit_cpu import compile_function  # a slow import, for compilation only
         return compile_function(normal_form, captured, self.fastmath, self.parallel, meet, filled)
 
@@ -321,6 +323,7 @@ class Jitted(Transformed):
 
     @property
     def source(self) -> str:
+        """The emitted text of the transformed function, or the text that was compiled for a plain one."""
         if isinstance(self.base, Transformed):
             return self.base.source
         return self.lowered
@@ -343,6 +346,7 @@ class OnDevice(Jitted):
 
     @public
     def __call__(self, *args, **kwargs):
+        """Compile the function for arguments of these kinds, if it is not compiled yet, and run it on the GPU."""
         version = self.standing(args, kwargs)
         if version is None:
             return self.in_bfloat16(args, kwargs)
@@ -361,6 +365,7 @@ class OnDevice(Jitted):
             return None
 
     def compiled_for(self, args, kwargs):
+        """The version that is compiled for these arguments."""
         version = self.standing(args, kwargs)
         return version if version is not None else self.in_bfloat16(args, kwargs, OnDevice.compiled_for)
 
@@ -387,10 +392,12 @@ class OnDevice(Jitted):
     @property
     @public
     def llvm(self):
+        """Raise KindError: a function for CUDA has no LLVM IR of its own."""
         raise KindError("a function for CUDA has kernels and no LLVM IR of its own", None,
                         "`lowered` is the module that was compiled.")
 
     def code_of(self, normal_form, captured, meet=None, filled=()):
+        """The compiled function for a normal form, on the GPU."""
         from gradscribe.codegen.targets.cuda.build import (
             compile_function,  # a slow import, for compilation only
         )

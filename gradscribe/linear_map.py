@@ -51,6 +51,7 @@ class Halves:
 
 
 def built(form, reader):
+    """The function that runs a normal form, and its emitted text."""
     emitted = emit(check(renest(form), "renest"), form.label, reader.environment.captured, reader.context.errstate)
     return build(emitted.running(), form.label, emitted.namespace), emitted
 
@@ -67,6 +68,7 @@ class LinearMap:
         self.__name__ = made.__name__
 
     def parameter_names(self, count):
+        """The names of the tangents, or of the adjoint of the result."""
         names = self.made.parameter_names(1 + len(self.made.parameter_names(self.count)) if self.first else 2 * count)
         return names[:count] if self.first else names[-count:]
 
@@ -82,6 +84,7 @@ class LinearMap:
 
     @public
     def __call__(self, *tangents):
+        """The derivative's value for these tangents, or for the adjoint of the result."""
         if len(tangents) != self.count:
             arguments = f"{self.count} argument{'s' * (self.count != 1)}"
             raise KindError(f"the derivative takes {arguments}, {len(tangents)} given", None,
@@ -104,6 +107,7 @@ class LinearMap:
     @property
     @public
     def source(self) -> str:
+        """The text of what each call runs; that of the whole derivative where it was not split."""
         linear = self.again.linear.get(self.made)
         last = None if linear is None else linear.last
         if last is None:
@@ -194,6 +198,7 @@ class Linear:
         self.primals, self.fixed = again.primals, [kept_as_is(p) for p in again.primals]
 
     def given(self, tangents, primals):
+        """The arguments of the whole derivative, in order."""
         return [*tangents, *primals] if self.first else [*primals, *tangents]
 
     def served(self, tangents):
@@ -221,6 +226,7 @@ class Linear:
                             place_of(self.again.fun), "Take the derivative again, after the change.")
 
     def __call__(self, *tangents):
+        """The derivative's value; the second half runs, with what the first half kept."""
         version, halves, kept = self.served(tangents)
         self.last = halves
         if halves is None:

@@ -96,6 +96,7 @@ class World:
                  group.members[other])
 
     def end(self, message, rank):
+        """Raise Lost, now and at every later operation."""
         if self.broken is None:
             self.broken = message, rank
         raise Lost(message, rank)
@@ -143,6 +144,7 @@ class World:
                            rank)
 
     def answer(self):
+        """Answer messages of other processes, and return the ranks that were heard."""
         heard = set()
         while self.roll.Iprobe():
             status = self.mpi.Status()
@@ -197,6 +199,7 @@ class World:
 
 
 def alive(process):
+    """Whether a process of this machine runs."""
     try:
         with open(f"/proc/{process}/stat", encoding="ascii", errors="replace") as file:
             return file.read().rsplit(")", 1)[1].split()[0] not in ("Z", "X")
@@ -235,6 +238,7 @@ class Line:
         self.open, self.asked, self.sent = [], None, {}
 
     def start(self, group, x, label, out):
+        """Start a sum over the group; small ones wait to share a message."""
         np.copyto(out, x)
         if out.size:
             self.open.append(out)
@@ -244,6 +248,7 @@ class Line:
             request.Test()              # MPI progresses messages during its calls
 
     def post(self, group, label):
+        """Start the agreement on the sums that wait, after the pending agreement."""
         bucket, self.open = self.open, []
         self.settle(group)
         what = f"{label} with {', '.join(f'{x.dtype}{list(x.shape)}' for x in bucket)}"
@@ -257,6 +262,7 @@ class Line:
             self.leave(bucket)
 
     def leave(self, bucket):
+        """Send the sums of a bucket, one message for each dtype."""
         alike: dict = {}
         for out in bucket:
             alike.setdefault(out.dtype, []).append(out.reshape(-1))
@@ -268,6 +274,7 @@ class Line:
                 start += flat.size
 
     def done(self, group, out, label):
+        """Wait for a sum, and put its result into `out`."""
         if not out.size:
             return
         if any(x.ctypes.data == out.ctypes.data for x in self.open):
@@ -299,6 +306,7 @@ class Ranks:
         self.rank, self.size = line.comm.rank, line.comm.size
 
     def ready(self, x, label):
+        """Wait until the processes of the group agree on an operation."""
         self.world.agree(self, f"{label} with {x.dtype}[{', '.join(map(str, x.shape))}]")
 
     def reduce(self, x, operation, label, out=None):

@@ -85,6 +85,7 @@ class AsVmap(Vmap):
         self.static = static
 
     def read(self, reader, base, args, words):
+        """Read a call, with axis None for static arguments."""
         axes = self.in_axes
         if any(k < len(args) for k in self.static) and (not isinstance(axes, (tuple, list)) or len(axes) == len(args)):
             axes = axes if isinstance(axes, (tuple, list)) else [axes] * len(args)
@@ -123,6 +124,7 @@ class Pmapped(Transformed):
 
     @public
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Run the function on all devices, each with its part of the arguments."""
         for step in self._steps:
             out = step(args, kwargs)
             if out is not OTHER:
@@ -159,6 +161,7 @@ class Pmapped(Transformed):
         return self.compiled_by(functools.partial(OnDevice, options=CHOSEN), (size, "gpus"), size, size > 1)
 
     def compiled_by(self, compiler, key, size, overlap):
+        """The function for a number of devices, which `compiler` compiles once for each key."""
         if key not in self.programs:
             transform = OnDevices({self.name: size}, overlap, self.compress)
             self.programs[key] = compiler(Transformed(self.base, transform), self.static)
@@ -208,6 +211,7 @@ class Pmapped(Transformed):
         return self.backend in ("gpu", "cuda")
 
     def device_count(self, by_gpus=False):
+        """The number of devices, all of them by default."""
         if by_gpus:
             gpus().check()
         return machine.device_count("gpu" if by_gpus else "cpu") if self.devices is None else len(self.devices)
@@ -215,6 +219,7 @@ class Pmapped(Transformed):
     # running
 
     def on_threads(self, program, parts, size):
+        """The results of all members, each run by a thread."""
         args, kwargs = parts[0]
         grid = teams.Grid([self.name], [size], deadline())
         version = shown(program, args, kwargs)  # compiled once, before all begin
@@ -353,6 +358,7 @@ def spelled(args: Any) -> str:
 
 @functools.lru_cache(1024)
 def hashed(text: str) -> str:
+    """A short hash of a text, which the processes compare."""
     return hashlib.sha256(text.encode()).hexdigest()[:8]
 
 

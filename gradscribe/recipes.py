@@ -112,6 +112,7 @@ def found(name: str) -> Any:
 
 
 def public(module):
+    """The names of the functions that a module defines."""
     return [n for n, v in vars(module).items() if inspect.isfunction(v) and v.__module__ == module.__name__]
 
 
@@ -150,6 +151,7 @@ def _trace(value):
 
 
 def without_docstrings(tree):
+    """The syntax tree without its docstrings."""
     for node in ast.walk(tree):
         if isinstance(node, (ast.FunctionDef, ast.ClassDef)) and ast.get_docstring(node) is not None:
             node.body = node.body[1:] or [ast.Pass()]

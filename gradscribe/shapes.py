@@ -30,10 +30,12 @@ class ShapeDtypeStruct:
 
     @property
     def ndim(self) -> int:
+        """The number of axes."""
         return len(self.shape)
 
     @property
     def size(self) -> int:
+        """The number of entries."""
         return int(np.prod(self.shape, dtype=np.int64))
 
     def __len__(self):

@@ -29,6 +29,7 @@ class PartitionSpec(tuple):
     """
 
     def __new__(cls, *names: Any) -> "PartitionSpec":
+        """A specification with one entry for each array axis."""
         return super().__new__(cls, names)
 
     def __repr__(self) -> str:

@@ -44,6 +44,7 @@ class Known:
                 map(self.stable_read, reader.environment.guards))
 
     def stable_read(self, guard):
+        """Whether a change of what a guard read would be noticed."""
         holder, name, value = guard
         if isinstance(holder, Scope):
             if name not in holder.cells and top(holder.namespace.get("__name__")) == "gradscribe":
@@ -53,6 +54,7 @@ class Known:
             holder, type) and top(holder.__module__) in ("numpy", "builtins")
 
     def stable(self, value) -> bool:
+        """Whether a change of a value would be noticed."""
         kind = type(value)
         if kind in NUMBERS or isinstance(value, (np.generic, np.dtype, np.ufunc, types.ModuleType)):
             return True
@@ -109,8 +111,10 @@ def written(value) -> bool:
 
 
 def same(a, b):
+    """Whether two values are the same object."""
     return a is b
 
 
 def top(module):
+    """The name of a module's outermost package."""
     return module.split(".")[0] if isinstance(module, str) else ""

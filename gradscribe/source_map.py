@@ -37,6 +37,7 @@ class SourceMap:
         return [f"rule of {part}" for part in self.rules.get(line, ())] + self.identities.get(line, [])
 
     def emitted(self, line: int, file: str | None = None) -> list[int]:
+        """The emitted lines that a line of the user's files produced."""
         return [k for k, places in sorted(self.lines.items())
                 if any(p.line == line and file in (None, p.file) for p in places)]
 
@@ -127,6 +128,7 @@ def extent_of(file, line):
 
 @functools.lru_cache(64)
 def functions_in(file):
+    """The first and last lines of all functions in a file."""
     try:
         tree = ast.parse("".join(linecache.getlines(file)))
     except SyntaxError:

@@ -121,6 +121,7 @@ class Transformed(Named):
     # calls
 
     def __call__(self, *args, **kwargs):
+        """Run the emitted function for these arguments; it is made at the first call for arguments of such kinds."""
         try:
             try:
                 version = self.version_for(args, kwargs)
@@ -659,6 +660,7 @@ def not_empty(facts: Iterable, words: Mapping[str, Any]) -> list[Length]:
 
 
 def arrays_in(facts):
+    """The facts of all arrays in a sequence of facts and their elements."""
     for fact in facts:
         if isinstance(fact, Array):
             yield fact

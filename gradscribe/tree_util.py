@@ -53,13 +53,16 @@ class PyTreeDef:
 
     @property
     def num_leaves(self) -> int:
+        """The number of leaves."""
         return 1 if self.kind is _Leaf else sum(child.num_leaves for child in self.branches)
 
     @property
     def num_nodes(self) -> int:
+        """The number of containers and leaves."""
         return 1 + sum(child.num_nodes for child in self.branches)
 
     def children(self) -> list["PyTreeDef"]:
+        """The structures of the outermost container's children."""
         return list(self.branches)
 
     def node_data(self):
@@ -67,6 +70,7 @@ class PyTreeDef:
         return None if self.kind is _Leaf else (self.kind, self.data)
 
     def unflatten(self, leaves: Iterable[Any]) -> Any:
+        """The tree of this structure with these leaves."""
         return tree_unflatten(self, leaves)
 
     def flatten_up_to(self, tree: Any) -> list[Any]:
@@ -466,6 +470,7 @@ class Partial(functools.partial):
     """
 
     def __new__(cls, func, /, *args, **keywords):
+        """A partial function of `func` as a whole, even if that is one itself."""
         return super().__new__(cls, _Whole(func) if isinstance(func, functools.partial) else func, *args, **keywords)
 
 

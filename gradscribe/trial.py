@@ -171,11 +171,13 @@ class Absent:
         self.names = names
 
     def find_spec(self, name, path=None, target=None):
+        """Raise ImportError for a package that is to be unavailable."""
         if name.partition(".")[0] in self.names:
             raise ImportError(f"{name.partition('.')[0]} is not there")
 
 
 def run_one(number, text, label, args):
+    """The outcome of one function in a text, for its arguments."""
     module = types.ModuleType(f"written_{number}")
     sys.modules[module.__name__] = module
     try:
@@ -187,6 +189,7 @@ def run_one(number, text, label, args):
 
 
 def main(there, back):
+    """Run the jobs in a file, and write their outcomes to another."""
     path, without, jobs = pickle.loads(Path(there).read_bytes())
     sys.path[:] = path
     sys.meta_path.insert(0, Absent(without))

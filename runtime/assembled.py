@@ -99,7 +99,8 @@ def without_device(architecture, backend="cuda"):
 
 
 def capability_of(architecture):
-    """
+    """The compute capability of an architecture.
+
     >>> capability_of("sm_90"), capability_of("sm_120")
     ((9, 0), (12, 0))
     """

@@ -336,8 +336,7 @@ def _union(first, second):
 
 
 def _put_in(node, container):
-    """The values that a container holds, or holds views of, once an operand is put into it; none of a list of numbers.
-    """
+    """The values that a container holds, or views, once an operand is put into it; none for a list of numbers."""
     element = container.fact.element if isinstance(container.fact, Stack) else None
     if isinstance(container.fact, Listed) and container.fact.rank == 1 or isinstance(
             element, Array) and not element.dims:

@@ -150,12 +150,12 @@ def tangent_of_values(a_dot, v):
 # --- singular values --------------------------------------------------------------------------------------------------
 
 def rows(s):
-    """diag(s) @ m is rows(s) * m"""
+    """The factor that scales the rows of m: diag(s) @ m is this times m."""
     return s[..., None]
 
 
 def columns(s):
-    """m @ diag(s) is m * columns(s)"""
+    """The factor that scales the columns of m: m @ diag(s) is m times this."""
     if s.ndim == 1:
         return s
     return s[..., None, :]

@@ -328,8 +328,7 @@ def _drop(function, s, above):
 
 
 def may_be_repeated(value: Expr) -> bool:
-    """Whether a value is arithmetic with the same result in another loop, on numbers and on entries at simple indices.
-    """
+    """Whether a value is arithmetic with the same result in another loop, on numbers and entries at simple indices."""
     for n in walk(value):
         if isinstance(n, Op):
             if n.op not in ("+", "-", "*", "/", "neg", "pos", "~", "not"):

@@ -29,6 +29,7 @@ def platform_dependent(*args: Any, default: Callable | None = None, **per_platfo
 
 
 def chosen(platform, default, per_platform):
+    """The function for a platform, or the default; KindError if there is none, or for an unknown platform."""
     unknown = sorted(per_platform.keys() - set(PLATFORMS))
     if unknown:
         raise KindError(f"platform_dependent knows {' and '.join(PLATFORMS)}, not {unknown[0]}")

@@ -35,14 +35,17 @@ class MaskedNode(NamedTuple):
 
 
 class MaskedState(NamedTuple):
+    """The state of the transformation within `masked`."""
     inner_state: Any
 
 
 class MultiTransformState(NamedTuple):
+    """The states of `multi_transform`, by label."""
     inner_states: dict[Any, Any]
 
 
 class ApplyIfFiniteState(NamedTuple):
+    """The state of `apply_if_finite`: counts of updates that were not finite, in a row and in total."""
     notfinite_count: int
     last_finite: bool
     total_notfinite: int

@@ -27,6 +27,7 @@ class ScaleByAdamState(NamedTuple):
 
 
 class ScaleByAmsgradState(NamedTuple):
+    """The state of AMSGrad: two moments, and the largest second moment so far."""
     count: Any
     mu: Any
     nu: Any
@@ -34,32 +35,38 @@ class ScaleByAmsgradState(NamedTuple):
 
 
 class ScaleByBeliefState(NamedTuple):
+    """The state of AdaBelief: the first moment, and the second moment of the deviation from it."""
     count: Any
     mu: Any
     nu: Any
 
 
 class ScaleByLionState(NamedTuple):
+    """The state of Lion: the first moment."""
     count: Any
     mu: Any
 
 
 class ScaleByRssState(NamedTuple):
+    """The state of Adagrad: the sum of squares of the gradients."""
     sum_of_squares: Any
 
 
 class ScaleByRmsState(NamedTuple):
+    """The state of RMSProp: the second moment."""
     count: Any
     nu: Any
 
 
 class ScaleByStdDevState(NamedTuple):
+    """The state of centred RMSProp: two moments."""
     count: Any
     mu: Any
     nu: Any
 
 
 class ScaleByAdaDeltaState(NamedTuple):
+    """The state of Adadelta: averages of the squares of the gradients and of the updates."""
     e_g: Any
     e_x: Any
 

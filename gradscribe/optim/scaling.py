@@ -19,15 +19,18 @@ __all__ = ["EmaState", "ScaleByScheduleState", "TraceState", "add_decayed_weight
 
 
 class TraceState(NamedTuple):
+    """The state of momentum: the trace of past gradients."""
     trace: Any
 
 
 class EmaState(NamedTuple):
+    """The state of `ema`: the number of updates and the average."""
     count: Any
     ema: Any
 
 
 class ScaleByScheduleState(NamedTuple):
+    """The state of `scale_by_schedule`: the number of updates."""
     count: Any
 
 

@@ -120,8 +120,7 @@ def in_place(block, env):
 
 
 def with_known(body: list, first: Var, carries: Iterable[Carry]) -> None:
-    """Propagates constants into the arms: a constant init of a carry into the first pass, a constant next into others.
-    """
+    """Propagates constants into the arms: a carry's init into the first pass, a constant next into the others."""
     begun = {c.inner: c.init for c in carries if isinstance(c.init, Const)}
     later = {c.inner: c.next for c in carries if isinstance(c.next, Const)}
     for step in walk(body):
