@@ -27,8 +27,7 @@ from gradscribe.ast_transform.source.read import parts_of
 
 @late
 def run(reader: Reader, frame: Any, entered: bool = False) -> Any:
-    """Execute a frame's body and give its result; `entered`: the call is no expression of a function that is read.
-    """
+    """Execute a frame's body and give its result; `entered`: from outside any function that is read."""
     tree, first = frame.source.tree, not reader.environment.stack and not reader.context.rule_depth
     reader.environment.stack.append(frame)
     before = reader.build.origin

@@ -57,8 +57,7 @@ UNZIP = "Take it apart first: a, b = zip(*rows); or keep several lists."
 
 
 def is_row(value: Any) -> bool:
-    """Whether a value is a tuple, of tuples perhaps: nothing in it can be replaced; or a list that nothing else shows.
-    """
+    """Whether a value is a tuple, perhaps of tuples, in which nothing can be replaced; or a list that is not shared."""
     return isinstance(value, Struct) and (
         value.kind == "tuple" and value.cls is None or value.kind == "record" and issubclass(value.cls, tuple) or
         value.kind == "list" and value.alone)
