@@ -129,8 +129,7 @@ def test_show(place, capsys):
     (["show", "{}"], "names no function"), (["show", "{}:loss", "--grad", "q"], "has no argument q"),
     (["bench", "{}:loss"], "needs --args"), (["dump", "{}:loss", "--args", "float63"], "is not a kind of argument"),
     (["dump", "{}:loss", "--args", "float64[n"], "are not kinds of arguments"),
-    (["check", "nowhere"], "does not exist"),
-    (["show", "{}:loss", "--vmap", "a"], "does not name axes"),
+    (["check", "nowhere"], "does not exist"), (["show", "{}:loss", "--vmap", "a"], "does not name axes"),
 ], ids=lambda v: v if isinstance(v, str) else " ".join(v))
 def test_wrong_commands(place, capsys, words, told):
     assert main([w.format(place[1]) for w in words]) == 2
