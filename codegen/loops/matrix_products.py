@@ -442,7 +442,7 @@ class _Nest:
             value = factors_as_one([*factor, *both[0], *both[1]])
             loops = self.in_loops(self.indices, product, Store(target, value, sign, self.new.origin))
             added = [If(Name(self.is_finite(partner)), added, [loops], self.new.origin)]
-        self.new.made += added
+        self.new.made.extend(added)
         return result
 
     def is_finite(self, matrix):
