@@ -36,7 +36,7 @@ UNSEEN = {                          # why no case shows it: file: function and m
         "gradscribe/making.py": ["_with_room: an expression is nested too deeply to be transformed"],
     },
     "a loop carries whatever it writes into; what would be forgotten otherwise is refused": {
-        "ast_transform/reader/loops.py": ["all_carried: the loop writes into {}, which it may show by another name"],
+        "ast_transform/reader/loop_fixpoint.py": ["all_carried: the loop writes into {}, which it may show by another name"],
     },
     "it is refused before, by NumPy or where the call is read": {
         "ast_transform/rules/products.py": [
@@ -100,9 +100,9 @@ UNSEEN = {                          # why no case shows it: file: function and m
             "can_write: {} is written as it was before the loop, which changes it",
             "can_write: writing into an array inside a container that is an argument is not differentiated yet"],
         "ast_transform/passes/anf.py": ["Builder.item: the index is out of range"],
-        "ast_transform/reader/loops.py": [
-            "left_by_a_flag: a loop over this cannot be left early",
-            "read_until_stable: {} is another list from pass to pass",
+        "ast_transform/reader/loops.py": ["left_by_a_flag: a loop over this cannot be left early"],
+        "ast_transform/reader/loop_fixpoint.py": [
+            "ends_of_names: {} is another list from pass to pass",
             "read_until_stable: the kinds of what the loop carries do not come to rest"],
         "ast_transform/passes/reparametrise.py": [
             "Rewritten.length: {}: the shape of the result is not known when transforming"],
