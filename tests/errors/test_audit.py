@@ -36,7 +36,8 @@ UNSEEN = {                          # why no case shows it: file: function and m
         "gradscribe/making.py": ["_with_room: an expression is nested too deeply to be transformed"],
     },
     "a loop carries whatever it writes into; what would be forgotten otherwise is refused": {
-        "ast_transform/reader/loop_fixpoint.py": ["all_carried: the loop writes into {}, which it may show by another name"],
+        "ast_transform/reader/loop_fixpoint.py": [
+            "all_carried: the loop writes into {}, which it may show by another name"],
     },
     "it is refused before, by NumPy or where the call is read": {
         "ast_transform/rules/products.py": [
