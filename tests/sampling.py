@@ -19,9 +19,10 @@ from pathlib import Path
 
 COSTS = Path(__file__).with_name("costs.txt")
 WHOLE = ("tests/rules/",)
-SHARE = 0.3                     # seconds for a test function
-LONGEST = 8.0                   # seconds: a single test above it is left to `make test-all`
-COMPILED = 0.2                  # seconds for a test function: what compiling it may take on average
+SHARE = 0.15                    # seconds for a test function
+LONGEST = 3.0                   # seconds: a single test above it runs in few samples
+RARE = 0.5                      # seconds for a test above it, on average over the samples
+COMPILED = 0.15                 # seconds for a test function: what compiling it may take on average
 
 
 def function_of(nodeid: str) -> str:
@@ -52,7 +53,7 @@ def chosen(items: list, sample: int) -> tuple[list, list]:
         plain, compiled = known.get(name, (0.0, 0.0))
         must = any(item.get_closest_marker("compiled") for item in group)
         cost = compiled if must else plain
-        if cost > LONGEST:
+        if cost > LONGEST and number(name, sample) % 1000 >= 1000 * RARE / cost:
             left += group
             continue
         count = len(group) if name.startswith(WHOLE) else max(1, int(SHARE / cost)) if cost else len(group)

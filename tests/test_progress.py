@@ -19,6 +19,8 @@ from gradscribe.ast_transform.reader import dispatch
 from gradscribe.codegen import cache, jit_cpu
 from gradscribe.codegen.interrupts import stopped_cleanly
 
+pytestmark = pytest.mark.compiled
+
 ROOT = Path(__file__).resolve().parent.parent
 X = np.array([0.5, 1.5, 2.5])
 
@@ -123,7 +125,6 @@ def interrupted_once(monkeypatch, holder, name):
     (monkeypatch.setitem if isinstance(holder, dict) else monkeypatch.setattr)(holder, name, now)
 
 
-@pytest.mark.compiled
 @pytest.mark.parametrize("holder, name", [
     (dispatch.EVALUATE, "BinOp"), (cache, "key_of"), (jit_cpu, "_put"), (jit_cpu, "compiled_and_kept"),
     (cache, "save"), (cache.os, "replace"), (cache, "prune"),
@@ -170,7 +171,6 @@ def amid_something(module, then):
     return space["inner"]()
 
 
-@pytest.mark.compiled
 @pytest.mark.parametrize("module", ["llvmlite.binding.ffi", "numba.core.codegen", "importlib._bootstrap"])
 def test_what_is_done_as_a_whole(module):
     done = []
@@ -184,7 +184,6 @@ def test_what_is_done_as_a_whole(module):
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
-@pytest.mark.compiled
 def test_what_need_not_be_done_as_a_whole():
     done = []
 
@@ -196,7 +195,6 @@ def test_what_need_not_be_done_as_a_whole():
     assert not done
 
 
-@pytest.mark.compiled
 def test_it_is_tried_again():
     """What comes amid something stops a moment later, not at the end."""
     begin = time.perf_counter()
@@ -232,7 +230,6 @@ INTERRUPTED = textwrap.dedent("""
 """)
 
 
-@pytest.mark.compiled
 @pytest.mark.slow
 def test_ctrl_c_at_any_time(tmp_path):
     file = tmp_path / "program.py"
