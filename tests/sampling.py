@@ -19,10 +19,10 @@ from pathlib import Path
 
 COSTS = Path(__file__).with_name("costs.txt")
 WHOLE = ("tests/rules/",)
-SHARE = 0.15                    # seconds for a test function
-LONGEST = 3.0                   # seconds: a single test above it runs in few samples
-RARE = 0.5                      # seconds for a test above it, on average over the samples
-COMPILED = 0.15                 # seconds for a test function: what compiling it may take on average
+SHARE = 0.1                     # seconds for a test function
+LONGEST = 1.0                   # seconds: a single test above it runs in few samples
+RARE = 0.4                      # seconds for a test above it, on average over the samples
+COMPILED = 0.1                  # seconds for a test function: what compiling it may take on average
 
 
 def function_of(nodeid: str) -> str:
