@@ -250,6 +250,7 @@ COMPILED = {
 }
 
 
+@pytest.mark.compiled
 @pytest.mark.parametrize("name", COMPILED)
 def test_compiled_bits(name):
     f = COMPILED[name]

@@ -23,6 +23,8 @@ sys.path.append(str(HERE))
 import pmap_programs  # noqa: E402  beside this file, where JAX's process finds it too
 from pmap_programs import CASES, PROGRAMS, WAYS  # noqa: E402  as the line above
 
+pytestmark = pytest.mark.compiled
+
 COUNTS = ("numbers_of_devices", "truth_values")     # int32 in JAX; NumPy's own integers here, as what np.sum counts
 SINGLE = [name for name in PROGRAMS if name.startswith("single")]
 
