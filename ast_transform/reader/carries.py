@@ -342,8 +342,8 @@ def enter_container(reader: Reader, place: tuple, known: dict, held: dict, alias
         item = holder.items[k] = taken_apart(reader, item) if isinstance(item, Part) else item
         leaves = slot_of_item(reader, item)
         if not leaves or isinstance(item, Struct) and item.kind != "tuple" and (
-                item.mark not in places or len(places[item.mark][-1]) > 1):
-            continue                # what changes it in place is seen by all that hold it
+                item.mark not in places or len(places[item.mark][-1]) > 1 or (*place, k) in reading.items.containers):
+            continue                # all that hold it see its changes, or its own place carries it
         if isinstance(item, Var) and base_path(reader, item)[0] in stores:
             continue                # shows an array that the loop carries
         label = holder.keys[k] if holder.kind in ("object", "record") else \
