@@ -20,7 +20,7 @@ f(x):
     t = 6 + n_0
     return t
 """
-from gradscribe.ast_transform.reader import (  # noqa: F401
+from gradscribe.ast_transform.reader import (  # noqa: F401  (loaded, so that each module enters its functions)
     assignments,
     bfloat16,
     branches,

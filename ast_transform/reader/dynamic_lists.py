@@ -77,6 +77,7 @@ from gradscribe.ast_transform.reader.values import (
 )
 from gradscribe.ast_transform.reader.views import is_array, may_be_cell
 from gradscribe.ast_transform.source.diagnose import Demand, LanguageError, ShapeError
+from gradscribe.ast_transform.source.trees import name_at
 
 KEPT = {len, list, tuple, type, isinstance, hasattr, getattr, callable, print, copy.copy, copy.deepcopy, np.fromiter,
         np.iterable, np.isscalar}               # what is given the list itself, besides records
@@ -282,9 +283,8 @@ def comprehended(reader: Reader, node: gast.AST, function: Any) -> Any:
     total, env = "total ", reader.environment.frame.env
     while total in env:
         total += " "
-    name = lambda ctx: gast.copy_location(gast.Name(total, ctx, None, None), node)      # noqa: E731 (a one-line shorthand)
-    add = gast.copy_location(gast.Assign([name(gast.Store())], gast.copy_location(
-        gast.BinOp(name(gast.Load()), gast.Add(), comp.elt), node), None), node)
+    add = gast.copy_location(gast.Assign([name_at(node, total, gast.Store)], gast.copy_location(
+        gast.BinOp(name_at(node, total), gast.Add(), comp.elt), node), None), node)
     body = [add]
     for test in generator.ifs:
         body = [gast.copy_location(gast.If(test, body, []), node)]

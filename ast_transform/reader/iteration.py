@@ -58,6 +58,7 @@ from gradscribe.ast_transform.reader.states import Reader
 from gradscribe.ast_transform.reader.values import SPENT, Endless, Grown, Struct, View, Walk
 from gradscribe.ast_transform.reader.views import may_be_cell
 from gradscribe.ast_transform.source.diagnose import LanguageError, RuleError, ShapeError
+from gradscribe.ast_transform.source.trees import name_at
 
 
 @late
@@ -278,7 +279,7 @@ def call_map(reader: Reader, function, args, words, node):
 def mapped_over(reader: Reader, function, given, node):
     """map over arrays of unknown length, as a comprehension."""
     env, at = reader.environment.frame.env, functools.partial(gast.copy_location, old_node=node)
-    name = lambda n, context: at(gast.Name(n, context(), None, None))        # noqa: E731 (a one-line shorthand)
+    name = functools.partial(name_at, node)
     names = ["function  ", *(f"values{' ' * (k + 2)}" for k in range(len(given)))]
     env.update(zip(names, [function, *given]))
     items = [f"item{' ' * (k + 2)}" for k in range(len(given))]

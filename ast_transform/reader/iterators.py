@@ -30,6 +30,7 @@ from gradscribe.ast_transform.reader.targets import loaded
 from gradscribe.ast_transform.reader.values import SPENT, FunctionValue, Grown, Rows, Struct, Walk, held_by
 from gradscribe.ast_transform.reader.views import is_array
 from gradscribe.ast_transform.source.diagnose import LanguageError
+from gradscribe.ast_transform.source.trees import name_at
 
 AT_ONCE = (sum, list, tuple, sorted, min, max, dict, set, frozenset)     # go through all of it
 WRITTEN_OUT = "Write it as a loop, or make a list of it where it stands: [... for ...]."
@@ -48,7 +49,7 @@ def made_in_passes(reader: Reader, node: gast.AST) -> gast.AST:
     Also with enumerate around it, and where a generator makes the elements.
     """
     at = functools.partial(gast.copy_location, old_node=node.iter)
-    name = lambda n, context: at(gast.Name(n, context(), None, None))        # noqa: E731 (a one-line shorthand)
+    name = functools.partial(name_at, node.iter)
     over, target, numbered, word = node.iter, node.target, False, "item"
     if (
         calls_function(reader, over, enumerate)

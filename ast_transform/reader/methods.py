@@ -64,6 +64,7 @@ from gradscribe.ast_transform.reader.values import (
 )
 from gradscribe.ast_transform.reader.views import alias_of, as_cell, copied_cell, is_array, may_be_cell
 from gradscribe.ast_transform.source.diagnose import OF_OBJECTS, LanguageError, RuleError, ShapeError
+from gradscribe.ast_transform.source.trees import name_at
 
 METHODS = {
     "sum": np.sum,
@@ -356,13 +357,13 @@ def reduce_loop(reader: Reader, args, node):
         env[".total"] = reader.build.item(x, Const(0))
         rest = reader.build.item(x, Const(slice(1, None)))
     env[".function"], env[".rest"] = args[0], rest
-    name = lambda n, ctx: gast.copy_location(gast.Name(n, ctx, None, None), node)     # noqa: E731 (a one-line shorthand)
+    name = partial(name_at, node)
     step = gast.copy_location(
         gast.Assign(
-            [name(".total", gast.Store())],
+            [name(".total", gast.Store)],
             gast.copy_location(
                 gast.Call(
-                    name(".function", gast.Load()), [name(".total", gast.Load()), name(".item", gast.Load())], []
+                    name(".function", gast.Load), [name(".total", gast.Load), name(".item", gast.Load)], []
                 ),
                 node,
             ),
@@ -372,7 +373,7 @@ def reduce_loop(reader: Reader, args, node):
     )
     dispatch.execute_for(reader,
         gast.copy_location(
-            gast.For(name(".item", gast.Store()), name(".rest", gast.Load()), [step], [], None), node
+            gast.For(name(".item", gast.Store), name(".rest", gast.Load), [step], [], None), node
         )
     )
     result = env[".total"]

@@ -7,6 +7,8 @@
 """
 import ast
 
+import gast
+
 WITHOUT_NODES = frozenset("""ctx op ops id attr arg name kind type_comment level module conversion simple
                              is_async""".split())
 _fields: dict = {ast.Constant: ()}
@@ -29,3 +31,8 @@ def nodes(tree: ast.AST) -> list:
             elif isinstance(inner, ast.AST):
                 found.append(inner)
     return found
+
+
+def name_at(node: ast.AST, name: str, context: type = gast.Load) -> ast.AST:
+    """A name that is read, or set (context: gast.Store), with the place of a node."""
+    return gast.copy_location(gast.Name(name, context(), None, None), node)
