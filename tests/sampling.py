@@ -2,7 +2,7 @@
 
 `make test-all` runs every test as it stands.  With `--sample N` a test function runs for as many of its parameter sets
 as its share of time allows, at least for one; N chooses which.  What is lowered for Numba runs as plain Python, which
-takes a twentieth of the time and notices an entry beyond the end of an array; one test in a few compiles it.
+takes a fraction of the time and notices an entry beyond the end of an array; one test in a few compiles it.
 
 - `tests/costs.txt` holds what each costly test function takes, in seconds of one core: plain, and compiled.
   `make costs` measures it.  A function that is not in it is new or cheap: all of it runs.
