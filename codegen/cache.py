@@ -17,6 +17,7 @@ import sys
 import tempfile
 import time
 import types
+import weakref
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -84,6 +85,19 @@ def module_for(key: str) -> types.ModuleType:
 def show(file: str, text: str) -> None:
     """Shows a text in tracebacks and in Numba's messages."""
     linecache.cache[file] = (len(text), None, text.splitlines(True), file)
+
+
+def keep_with(module: types.ModuleType, user: object) -> None:
+    """Removes the module of a text, and the text, when the last function that was compiled of it is gone."""
+    users = module.__dict__.setdefault("__users__", set())
+    users.add(id(user))
+
+    def gone(name, file, key):
+        users.discard(key)
+        if not users and getattr(sys.modules.get(name), "__users__", None) is users:
+            del sys.modules[name]
+            linecache.cache.pop(file, None)
+    weakref.finalize(user, gone, module.__name__, module.__file__, id(user)).atexit = False
 
 
 def folder() -> Path | None:

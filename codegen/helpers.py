@@ -18,7 +18,7 @@ from gradscribe.codegen import cache, foreign
 from gradscribe.codegen.loops.form import Do
 from gradscribe.codegen.loops.scalar_regions import as_calls
 from gradscribe.codegen.loops.trees import from_tree, to_tree
-from gradscribe.codegen.numba_memory import leave_declarations_alone
+from gradscribe.codegen.numba_memory import free_what_numba_keeps
 from gradscribe.codegen.primitives import in_place
 from gradscribe.codegen.region_forms import for_numba
 from gradscribe.runtime.modules import RUNTIME
@@ -121,7 +121,7 @@ def compiled_for(types, key, dispatcher):
 
 
 def compiled_and_kept(types: tuple, key: str, dispatcher: Any) -> None:
-    leave_declarations_alone()
+    free_what_numba_keeps()
     dispatcher.compile(types)
     cache.save(key, dispatcher, types, called_by(dispatcher.overloads[types].library))
 

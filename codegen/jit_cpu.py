@@ -43,7 +43,7 @@ from gradscribe.codegen.lowered import UNCOMPILED, compiles
 from gradscribe.codegen.lowering import Lowering
 from gradscribe.codegen.phi_types import settle
 from gradscribe.codegen.primitives import in_place
-from gradscribe.codegen.region_forms import for_numba
+from gradscribe.codegen.region_forms import for_numba, release
 from gradscribe.runtime import compiled
 
 NOT_SPREAD = ("comprehension", "reduction", "inplace_binop", "setitem", "numpy", "stencil", "fusion")
@@ -282,6 +282,7 @@ def compiled_text(text, label, kinds, flags, again=False, function=None):
                 function = function or of_text(text, kinds)
                 dispatcher = _compiled(module, function, label, kinds, (jitted, tries, "contract" in flags), key)
     dispatcher.disable_compile()
+    cache.keep_with(module, dispatcher)
     return dispatcher
 
 
@@ -304,6 +305,7 @@ def _compiled(module, function, label, kinds, how, key):
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", numba.NumbaPerformanceWarning)  # of loops left to one core
                 compiled_and_kept(signature, key, dispatcher)
+            release(module.__dict__)
             return dispatcher
         except Exception:
             if not found:

@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Reduces the memory that Numba keeps for each compiled function as long as the process lives.
 
-LLVM's pass managers, in llvmlite 0.50, keep some 20 KB of each run.  Before it optimises a module as a whole, Numba
-runs one for each function of the module, including those that are only declared: some forty, of which two or three have
-instructions.  Without the runs for declarations, a compiled function keeps 0.4 MB instead of 1.0.
+- llvmlite 0.50 never frees a pass manager (15 KB one for functions, 30 KB one for modules): of its two base classes,
+  the first to have a `_dispose` is the one whose method does nothing.
+- What a run of a pass manager registers (20 KB) cannot be freed from Python.  Before it optimises a module as a whole,
+  Numba runs one for each function of the module, including those that are only declared: some forty, of which two or
+  three have instructions.  The runs for declarations are left out.
 """
 import functools
 from typing import Any
@@ -27,12 +29,16 @@ class Defined:
 
 
 @functools.cache
-def leave_declarations_alone() -> None:
-    """Has Numba's passes over single functions skip declarations from now on."""
+def free_what_numba_keeps() -> None:
+    """Has llvmlite free its pass managers, and Numba's passes over single functions skip declarations, from now on."""
+    from llvmlite.binding import newpassmanagers
     from numba.core.codegen import CPUCodeLibrary
+    base = getattr(newpassmanagers, "NewPassManager", None)
     passes = getattr(CPUCodeLibrary, "_optimize_functions", None)
-    if passes is None:                  # another version of Numba
+    if base is None or passes is None:          # other versions
         return
+    for kind in base.__subclasses__():
+        kind._dispose = base._dispose
 
     @functools.wraps(passes)
     def over_definitions(self, module):

@@ -75,19 +75,26 @@ class Entries(NamedTuple):
 
 
 def for_numba(region: Region, space: dict[str, Any]) -> Any:
-    """The intrinsic of a region; space: the functions that it calls, by name."""
+    """The intrinsic of a region; space: the functions that it calls, by name.
+
+    Numba keeps an intrinsic for as long as the process lives: `release` frees what it was made of.
+    """
     from numba.core import types
     from numba.extending import intrinsic
+    made_of: dict[Any, Any] = {"region": region, "space": space}
 
     def typed(context, *given):
+        region, space = made_of["region"], made_of["space"]
         given = [types.unliteral(t) for t in given]
         found = Types(context, space, region.statements)
         out = found.run(dict(zip(region.params, given)))
         results = [types.unliteral(found.name(out, n)) for n in region.results]
+        made_of[tuple(given)] = found
         whole = types.none if not results else results[0] if len(results) == 1 else types.Tuple(results)
 
         def emit(context, builder, signature, values):
-            form = Form(context, builder, found, region)
+            region = made_of["region"]
+            form = Form(context, builder, made_of[tuple(given)], region)
             names = {n: Typed(t, v, n in region.natural) for n, t, v in zip(region.params, given, values)}
             ends = form.run(names, region.statements)
             made = [form.cast(ends[n], t) for n, t in zip(region.results, results)]
@@ -99,7 +106,15 @@ def for_numba(region: Region, space: dict[str, Any]) -> Any:
     names = ", ".join(f"a{k}" for k in range(len(region.params)))
     form = eval(f"lambda context, {names}: typed(context, {names})", {"typed": typed})
     form.__name__ = form.__qualname__ = region.name
-    return intrinsic(form)
+    made = intrinsic(form)
+    made.made_of = made_of
+    return made
+
+
+def release(space: dict[str, Any]) -> None:
+    """Frees what the intrinsics of a function's regions were made of, when the function is compiled."""
+    for made in space.values():
+        getattr(made, "made_of", {}).clear()
 
 
 def function_of(name, space):

@@ -11,6 +11,7 @@ import math
 import os
 import sys
 import types
+import weakref
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -22,8 +23,9 @@ from gradscribe.ast_transform.source.nonlocals import converted
 from gradscribe.ast_transform.source.origin import Origin
 from gradscribe.ast_transform.source.trees import nodes
 
+FILES = 256                 # parsed files that are kept
 _files: dict = {}
-_trees: dict = {}           # (file, code) -> tree
+_trees: weakref.WeakKeyDictionary = weakref.WeakKeyDictionary()     # code -> {file: tree}; equal codes may differ in file
 
 
 @dataclass(eq=False)
@@ -121,7 +123,7 @@ def from_tree(tree: gast.AST, source: Source, namespace: dict[str, Any]) -> type
     space = {**source.scope.namespace, **{n: source.scope.lookup(n) for n in source.scope.cells}, **namespace}
     exec(compile(module, source.file, "exec"), space)
     function = space[tree.name]
-    _trees[source.file, function.__code__] = tree
+    _trees.setdefault(function.__code__, {})[source.file] = tree
     return function
 
 
@@ -134,9 +136,10 @@ def read(function: Any, caller: Origin | None = None) -> Source:
     code = function.__code__
     cells = dict(zip(code.co_freevars, function.__closure__ or ()))
     name = function.__name__ if function.__name__ != "<lambda>" else "lambda"
-    tree = _trees.get((code.co_filename, code))
+    known = _trees.setdefault(code, {})
+    tree = known.get(code.co_filename)
     if tree is None:
-        tree = _trees[code.co_filename, code] = _tree(function, code, name, caller)
+        tree = known[code.co_filename] = _tree(function, code, name, caller)
     return Source(tree, Scope(function.__globals__, cells), code.co_filename, name, function,
                   function.__defaults__ or (), function.__kwdefaults__ or {})
 
@@ -210,6 +213,8 @@ def _parsed(name, flags):
     known = _files.get(name)
     if known is None or known.lines != lines:
         known = _File(list(lines), {}, {})
+        while len(_files) >= FILES:
+            _files.pop(next(iter(_files)), None)
         flags = flags & __future__.annotations.compiler_flag | ast.PyCF_ALLOW_TOP_LEVEL_AWAIT
         try:
             tree = compile("".join(lines), name, "exec", flags | ast.PyCF_ONLY_AST, dont_inherit=True)
