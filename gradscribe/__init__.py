@@ -50,7 +50,7 @@ from gradscribe.version import __version__
 jacobian, remat = jacrev, checkpoint        # JAX's second names
 
 if _typing.TYPE_CHECKING:
-    from gradscribe import distributed, example_libraries, lax, nn, optim, random, testing
+    from gradscribe import distributed, example_libraries, lax, nn, optim, random, sparse, testing
 
 __all__ = [
     "Explanation",
@@ -110,6 +110,7 @@ __all__ = [
     "rule",
     "shard_map",
     "source_map",
+    "sparse",
     "stop_gradient",
     "testing",
     "to_torch",
@@ -123,7 +124,7 @@ __all__ = [
 
 
 _LATER = (                              # subpackages that are imported at first use
-    "distributed", "example_libraries", "lax", "nn", "optim", "random", "testing",
+    "distributed", "example_libraries", "lax", "nn", "optim", "random", "sparse", "testing",
 )
 
 

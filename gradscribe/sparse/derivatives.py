@@ -1,0 +1,279 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Sparse derivatives: a pattern, a colouring, one product for each colour, and the entries from the products."""
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+import gradscribe.ast_transform.transforms as transforms
+from gradscribe.api import grad, jvp, vjp, vmap
+from gradscribe.ast_transform.analysis.sparsity import sparsity
+from gradscribe.ast_transform.core.form import Var
+from gradscribe.ast_transform.source.diagnose import KindError, ShapeError
+from gradscribe.frames import public
+from gradscribe.jit import jit
+from gradscribe.sparse.colouring import (
+    Coloring,
+    as_rows,
+    check_symmetric,
+    coloring,
+    compiled,
+    direct_places,
+    substituted,
+)
+from gradscribe.transformed import Transformed
+
+AT_ONCE = 1 << 22           # entries of the directions of one call
+
+
+class Found:
+    """What is known of one kind of arguments: the pattern by rows, the colouring, where the entries are, and whether a
+    product has confirmed them.
+    """
+    __slots__ = ("coloring", "confirmed", "outside", "pattern", "places")
+
+    def __init__(self, pattern, outside):
+        self.pattern, self.outside, self.coloring, self.places, self.confirmed = pattern, outside, None, None, False
+
+
+class SparseDerivative:
+    """A function that returns a derivative as a scipy.sparse.csr_array; `pattern` and `coloring` show what it uses.
+
+    Attributes: fun, the function that is differentiated; argnums, the argument.
+    """
+
+    def __init__(self, fun, argnums, how, sparsity, compile_):
+        if not callable(fun):
+            raise KindError(f"a function is differentiated, not {type(fun).__name__}")
+        if not isinstance(argnums, int):
+            raise KindError(f"argnums must be the number of one argument, not {argnums!r}",
+                            advice="Call it once for each argument.")
+        self.fun, self.argnums, self.how = fun, argnums, how
+        self.given = None if sparsity is None else as_rows(sparsity)
+        self.inner = grad(fun, argnums) if how in SYMMETRIC else fun
+        self.read = Transformed(self.inner, transforms.Identity())
+        along = self.across if how == "row" else self.along
+        batched = vmap(along, in_axes=(0, None))
+        self.products = jit(batched) if compile_ else batched
+        self.known: dict = {}
+        self.__name__ = self.__qualname__ = f"sparse_{getattr(fun, '__name__', 'function')}"
+
+    def along(self, direction, args):
+        """The derivative along a direction of the argument."""
+        k = self.argnums
+        return jvp(lambda x: self.inner(*args[:k], x, *args[k + 1:]), (args[k],), (direction,))[1]
+
+    def across(self, direction, args):
+        """The gradient of the results' sum that a direction weighs."""
+        k = self.argnums
+        return vjp(lambda x: self.inner(*args[:k], x, *args[k + 1:]), args[k])[1](direction)[0]
+
+    def __call__(self, *args: Any) -> Any:
+        """The derivative at arguments: shape (size of the result, size of the argument), rows and columns in C order.
+
+        Raises KindError for arguments that are no arrays of real numbers, LanguageError if no pattern is found, and
+        KindError if the first product does not agree with the pattern.
+        """
+        args, found = self.found(args)
+        data = self.entries(args, found)
+        if not found.confirmed:
+            self.confirm(args, found, data)
+        return matrix(found.pattern, data)
+
+    @public
+    def pattern(self, *args: Any) -> Any:
+        """The sparsity pattern for such arguments: a scipy.sparse.csr_array of booleans."""
+        found = self.found(args)[1]
+        return matrix(found.pattern, np.ones(found.pattern.indices.size, bool))
+
+    @public
+    def coloring(self, *args: Any) -> Coloring:
+        """The colouring for such arguments."""
+        return self.found(args)[1].coloring
+
+    # what is known of a kind of arguments
+
+    def found(self, args):
+        args = tuple(np.asarray(a) if isinstance(a, (np.ndarray, np.generic, list)) else a for a in args)
+        if not -len(args) <= self.argnums < len(args):
+            raise KindError(f"argnums {self.argnums} is out of range: {len(args)} positional arguments given")
+        x = np.asarray(args[self.argnums])
+        if x.dtype.kind in "biu":
+            x = x.astype(float)
+        if x.dtype.kind != "f":
+            raise KindError(f"a sparse derivative is taken by an array of real numbers, not of {x.dtype}")
+        k = self.argnums % len(args)
+        args = (*args[:k], x, *args[k + 1:])
+        version = self.read.version_for(*self.read.given(args, {}))
+        key = (version, *(repr(a) if np.asarray(a).dtype.kind not in "fc" else np.shape(a) for a in args))
+        found = self.known.get(key)
+        if found is None or not all(map(np.array_equal, found.outside, arrays(version.outside))):
+            found = self.known[key] = self.analysed(args, k, version)
+        return args, found
+
+    def analysed(self, args, k, version):
+        """Find the pattern and the colouring for such arguments."""
+        outside = [np.copy(a) for a in arrays(version.outside)]
+        pattern = self.pattern_of(args, k) if self.given is None else self.given
+        columns = np.size(args[k])
+        if pattern.shape[1] != columns:
+            raise ShapeError(f"the pattern has {pattern.shape[1]} columns; the argument has {columns} entries")
+        found = Found(pattern, outside)
+        if self.how in SYMMETRIC:
+            if self.given is None:
+                found.pattern = pattern = as_rows(pattern + pattern.T)
+            check_symmetric(pattern)
+        found.coloring = coloring(pattern, self.how)
+        colors = found.coloring.colors
+        if self.how == "column":
+            found.places = rows_of(pattern), colors[pattern.indices]
+        elif self.how == "row":
+            found.places = pattern.indices, colors[rows_of(pattern)]
+        elif self.how == "star":
+            found.places = compiled(direct_places)(pattern.indptr, pattern.indices, colors)
+        return found
+
+    def pattern_of(self, args, k):
+        names = self.read.parameter_names(len(args))
+        form, pipeline = self.read.normal_form(names, self.read._described(args, {}, names)[0], {}, nested=False)
+        check_result(form)
+        values = {p.value: a for p, a in zip(form.params, args) if isinstance(p.value, Var)}
+        outside = dict(pipeline.reader.environment.captured.values())
+        indptr, indices = sparsity(form, values, form.params[k].value, outside)
+        from scipy import sparse
+        shape = indptr.size - 1, np.size(args[k])
+        return as_rows(sparse.csr_array((np.ones(indices.size, bool), indices, indptr), shape))
+
+    # products
+
+    def entries(self, args, found):
+        """The entries of the pattern, in the order of its rows."""
+        x, count = args[self.argnums], found.coloring.count
+        width = found.coloring.colors.size
+        parts = []
+        step = max(1, AT_ONCE // max(1, width))
+        for first in range(0, count, step):
+            some = np.arange(first, min(count, first + step))
+            seeds = (found.coloring.colors == some[:, None]).astype(x.dtype)
+            parts.append(self.product(seeds, args, found))
+        if not parts:
+            return np.zeros(0, x.dtype)
+        products = np.concatenate(parts)
+        if self.how == "acyclic":
+            pattern = found.pattern
+            return compiled(substituted)(pattern.indptr, pattern.indices, found.coloring.colors,
+                                         np.ascontiguousarray(products.T))
+        row, group = found.places
+        return products[group, row]
+
+    def product(self, directions, args, found):
+        """The products with directions, a row for each."""
+        x = args[self.argnums]
+        shape = x.shape if self.how != "row" else np.shape(self.inner(*args))
+        out = np.asarray(self.products(directions.reshape(len(directions), *shape), args))
+        return out.reshape(len(directions), -1)
+
+    def confirm(self, args, found, data):
+        """Raises KindError if a product with random numbers differs from that of the matrix: the pattern lacks entries.
+        """
+        width = found.coloring.colors.size
+        direction = np.random.default_rng(0).uniform(0.5, 1.5, width).astype(args[self.argnums].dtype)
+        there = self.product(direction[None], args, found)[0]
+        whole = matrix(found.pattern, data)
+        here, size = (m.T @ direction if self.how == "row" else m @ direction for m in (whole, abs(whole)))
+        if here.shape != there.shape:
+            raise ShapeError(f"the pattern has {whole.shape[0]} rows; the result has {there.size} entries")
+        small = 1e3 * np.finfo(data.dtype).eps * (size + np.abs(there).max(initial=0))
+        if np.any(np.abs(here - there) > small):
+            raise KindError("the sparsity pattern lacks entries of the derivative", advice="Leave sparsity out."
+                            if self.given is not None else "Give the pattern: sparsity=.")
+        found.confirmed = True
+
+
+SYMMETRIC = ("star", "acyclic")
+
+
+def matrix(pattern, data):
+    from scipy import sparse
+    return sparse.csr_array((data, pattern.indices.copy(), pattern.indptr.copy()), pattern.shape)
+
+
+def rows_of(pattern):
+    return np.repeat(np.arange(pattern.shape[0]), np.diff(pattern.indptr))
+
+
+def arrays(values):
+    return [v for v in values if isinstance(v, (np.ndarray, np.generic, float, int, complex))]
+
+
+def check_result(form):
+    if not isinstance(getattr(form.result, "fact", None), object) or not hasattr(form.result, "fact"):
+        raise KindError("a sparse derivative is of a function that returns one array",
+                        advice="Return np.concatenate of the parts.")
+
+
+@public
+def jacfwd(fun: Callable, argnums: int = 0, *, sparsity: Any = None, compile: bool = True) -> SparseDerivative:
+    """The Jacobian of fun as a sparse matrix, by forward mode: one product for each colour of its columns.
+
+    fun: a function of arrays that returns one array.  argnums: the argument, of any shape.  sparsity: the pattern, a
+    matrix whose zeros are certainly zeros of the derivative; by default, it is found from the source of fun.  compile:
+    compiles the products.  Returns a function of fun's arguments whose result is a scipy.sparse.csr_array of shape
+    (size of the result, size of the argument).  Its first call for a kind of arguments compares one product with the
+    matrix.
+
+    Raises KindError for arguments of other kinds and for a pattern that lacks entries; LanguageError where no pattern
+    is found.
+
+    >>> import numpy as np, gradscribe as gs
+    >>> def heat(u):
+    ...     return u[:-2] - 2.0 * u[1:-1] + u[2:]
+    >>> jacobian = gs.sparse.jacfwd(heat)
+    >>> print(jacobian(np.zeros(5)).toarray())
+    [[ 1. -2.  1.  0.  0.]
+     [ 0.  1. -2.  1.  0.]
+     [ 0.  0.  1. -2.  1.]]
+    >>> jacobian.coloring(np.zeros(5)).count
+    3
+
+    A. R. Curtis, M. J. D. Powell and J. K. Reid, On the estimation of sparse Jacobian matrices (1974).
+    """
+    return SparseDerivative(fun, argnums, "column", sparsity, compile)
+
+
+@public
+def jacrev(fun: Callable, argnums: int = 0, *, sparsity: Any = None, compile: bool = True) -> SparseDerivative:
+    """The Jacobian of fun as a sparse matrix, by reverse mode: one product for each colour of its rows.
+
+    It is the better choice where a row has few entries and a column many.  Arguments, result and errors are those of
+    `gs.sparse.jacfwd`.
+
+    >>> import numpy as np, gradscribe as gs
+    >>> def f(x):
+    ...     return np.array([np.sum(x ** 2), x[0]])
+    >>> print(gs.sparse.jacrev(f)(np.array([1.0, 2.0, 3.0])).toarray())
+    [[2. 4. 6.]
+     [1. 0. 0.]]
+    """
+    return SparseDerivative(fun, argnums, "row", sparsity, compile)
+
+
+@public
+def hessian(fun: Callable, argnums: int = 0, *, sparsity: Any = None, partition: str = "star",
+            compile: bool = True) -> SparseDerivative:
+    """The Hessian of a scalar function as a sparse symmetric matrix, by forward over reverse mode.
+
+    partition: "star" (entries come directly from products) or "acyclic" (by substitution from fewer products).  The
+    other arguments, the result and the errors are those of `gs.sparse.jacfwd`; the pattern must be symmetric.
+
+    >>> import numpy as np, gradscribe as gs
+    >>> def rosenbrock(x):
+    ...     return np.sum(100.0 * (x[1:] - x[:-1] ** 2) ** 2 + (1.0 - x[:-1]) ** 2)
+    >>> print(gs.sparse.hessian(rosenbrock)(np.ones(3)).toarray())
+    [[ 802. -400.    0.]
+     [-400. 1002. -400.]
+     [   0. -400.  200.]]
+    """
+    if partition not in SYMMETRIC:
+        raise KindError(f"partition must be 'star' or 'acyclic', not {partition!r}")
+    return SparseDerivative(fun, argnums, partition, sparsity, compile)
