@@ -25,7 +25,7 @@ class Unions:
 
     def join(self, a: Any, b: Any) -> Any:
         """The unions of sets, entry by entry; arrays broadcast."""
-        if np.ndim(a) == 0 and np.ndim(b) == 0:
+        if (type(a) is int or np.ndim(a) == 0) and (type(b) is int or np.ndim(b) == 0):
             return self.one(int(a), int(b))
         a, b = np.broadcast_arrays(a, b)
         out = np.where(a == 0, b, a)
@@ -44,15 +44,21 @@ class Unions:
         key = (a, b) if a < b else (b, a)
         found = self.known.get(key)
         if found is None:
-            found = self.known[key] = int(self.added(*np.array([[key[0]], [key[1]]]))[0])
+            if self.size == self.left.size:
+                self.grow(self.size + 1)
+            self.left[self.size], self.right[self.size] = key
+            found = self.known[key] = self.size
+            self.size += 1
         return found
+
+    def grow(self, least):
+        room = np.zeros(max(least, 2 * self.left.size) - self.left.size, np.int64)
+        self.left, self.right = np.concatenate([self.left, room]), np.concatenate([self.right, room])
 
     def added(self, left, right):
         end = self.size + left.size
         if end > self.left.size:
-            room = max(end, 2 * self.left.size)
-            self.left, self.right = (np.concatenate([p, np.zeros(room - p.size, np.int64)])
-                                     for p in (self.left, self.right))
+            self.grow(end)
         self.left[self.size:end], self.right[self.size:end] = left, right
         made = np.arange(self.size, end)
         self.size = end

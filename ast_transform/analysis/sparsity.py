@@ -51,8 +51,9 @@ from gradscribe.ast_transform.core.form import (
     Var,
     While,
 )
+from gradscribe.ast_transform.core.memory import PART, VIEW
 from gradscribe.ast_transform.core.operations import Quoted, add_at, put, put_add
-from gradscribe.ast_transform.core.rule import Operation, Rule
+from gradscribe.ast_transform.core.rule import PACKAGES, Operation, Rule
 from gradscribe.ast_transform.source.diagnose import LanguageError
 
 PASSES = 16                 # of a loop with an unknown number of passes, before all its sets become one
@@ -120,8 +121,11 @@ def leaves(value):
 def sets_in(value):
     """The sets of a value's entries; 0 is the empty one."""
     if isinstance(value, Traced):
-        return np.zeros(np.shape(value.value), np.int64) if value.sets is None else value.sets
-    return np.zeros(np.shape(value), np.int64)
+        if value.sets is not None:
+            return value.sets
+        value = value.value
+    shape = np.shape(value)
+    return np.zeros(shape, np.int64) if shape else 0
 
 
 def plain(value):
@@ -195,6 +199,8 @@ class Interpreter:
         if self.keeps_containers(function, args):
             return self.run(function, args, words)
         value = self.run(function, [plain(a) for a in args], {k: plain(a) for k, a in words.items()})
+        if getattr(record_of(function), "options", {}).get("of_shape"):
+            return value
         if all(not isinstance(leaf, Traced) or leaf.sets is None for a in given for leaf in leaves(a)):
             return marked(value)
         return Dependence(self.unions, function, args, words, value).result()
@@ -402,7 +408,7 @@ class Dependence:
         if isinstance(self.value, (np.ndarray, np.generic, float, int)) and not has_fractions(self.value) or \
                 getattr(self.record, "kind", "") == "constant":
             return marked(self.value)
-        if self.function in (operator.getitem, put) and any(map(is_traced, self.args[1:2])):
+        if self.function in BY_INDEX and is_traced(self.args[1]):
             return self.dense()
         for way in (self.elementwise, self.moved, self.by_tokens, self.along_an_axis):
             found = way()
@@ -420,6 +426,8 @@ class Dependence:
         """{argument: value}, or None for an operation without a rule."""
         if not isinstance(self.record, Rule):
             return None
+        if not self.words and len(self.args) <= len(self.record.arguments):
+            return dict(zip(self.record.arguments, self.args))
         try:
             return self.record.signature.bind(*self.args, **self.words).arguments
         except TypeError:
@@ -435,19 +443,16 @@ class Dependence:
             return None
         if self.bound is None or not isinstance(self.value, (np.ndarray, np.generic, float, complex)):
             return None
-        sets = 0
-        for name, a in self.bound.items():
-            if name not in record.active:
-                continue
-            if isinstance(a, (list, tuple)):
-                return None
-            factor = record.options.get("algebra") == "product"
-            others = [b for other, b in self.bound.items() if other != name and other in record.active]
-            own = sets_in(a)
-            if factor and others and not is_traced(others[0]):
-                own = np.where(np.equal(plain(others[0]), 0), 0, own)
-            sets = self.unions.join(sets, own)
-        return Traced(self.value, np.broadcast_to(sets, np.shape(self.value)))
+        active = [a for name, a in self.bound.items() if name in record.active]
+        if any(isinstance(a, (list, tuple)) for a in active):
+            return None
+        sets = [sets_in(a) for a in active]
+        if record.options.get("algebra") == "product" and len(active) == 2:
+            sets = [own if is_traced(other) else np.where(np.equal(other, 0), 0, own)
+                    for own, other in zip(sets, reversed(active))]
+        joined = functools.reduce(self.unions.join, sets)
+        shape = np.shape(self.value)
+        return Traced(self.value, joined if np.shape(joined) == shape else np.broadcast_to(joined, shape))
 
     def moved(self):
         """The sets of a linear operation that only moves entries, or None.
@@ -458,6 +463,9 @@ class Dependence:
             return None
         if not (isinstance(self.record, Operation) or getattr(self.record, "kind", "") == "linear"):
             return None
+        if self.function in BY_INDEX or self.record.memory in (VIEW, PART):
+            sets = self.function(*map(in_place_of, self.args), **{k: in_place_of(a) for k, a in self.words.items()})
+            return Traced(self.value, sets)
         own = np.concatenate([[0], *(np.ravel(sets_in(leaf)) for a in [*self.args, *self.words.values()]
                                      for leaf in leaves(a) if isinstance(leaf, Traced))])
         runs = [self.labelled(seed, own.size) for seed in range(3)]
@@ -474,7 +482,7 @@ class Dependence:
         """(places of the labels in a run's result, the result): 0 where it is no label; None if the run fails."""
         if count > LABELS:
             return None
-        labels = np.concatenate([[0.0], 1 + np.random.default_rng(seed).permutation(LABELS)[:count - 1] / LABELS])
+        labels = np.concatenate([[0.0], 1 + np.random.default_rng(seed).choice(LABELS, count - 1, replace=False) / LABELS])
         given = iter(labels[1:])
 
         def with_labels(value):
@@ -500,7 +508,7 @@ class Dependence:
 
     def by_tokens(self):
         """The sets by a run on objects; None if NumPy has no loop over objects for it."""
-        if self.is_of_a_user() or self.record is None:
+        if self.is_of_a_user() or self.record is None and own_package(self.function) not in PACKAGES:
             return None
         try:
             out = self.function(*map(self.as_tokens, self.args), **{k: self.as_tokens(a) for k, a in self.words.items()})
@@ -539,9 +547,21 @@ class Dependence:
         return Traced(self.value, np.broadcast_to(joined, shape))
 
 
+def own_package(function):
+    return str(getattr(function, "__module__", "")).split(".")[0]
+
+
+def in_place_of(value):
+    """The sets of a value's entries, for a function that only moves entries; what is no number is itself."""
+    return sets_in(value) if isinstance(value, (Traced, np.ndarray, float, complex)) and has_fractions(plain(value)) \
+        else value
+
+
+BY_INDEX = operator.getitem, put
 LABELS = 1 << 22            # labels are multiples of 2 ** -22 between 1 and 2: exact in single precision
 
 
 def as_sets(value):
-    return np.frompyfunc(lambda e: e.set if isinstance(e, Token) else 0, 1, 1)(
-        np.asarray(value, object)).astype(np.int64)
+    """The sets of an array of objects; what is no Token has none."""
+    found = np.frompyfunc(lambda e: e.set if isinstance(e, Token) else 0, 1, 1)(np.asarray(value, object))
+    return np.asarray(found, np.int64)[()]

@@ -9,6 +9,8 @@ import gradscribe.ast_transform.transforms as transforms
 from gradscribe.api import grad, jvp, vjp, vmap
 from gradscribe.ast_transform.analysis.sparsity import sparsity
 from gradscribe.ast_transform.core.form import Var
+from gradscribe.ast_transform.core.kinds import Array
+from gradscribe.ast_transform.passes.described import fact_of
 from gradscribe.ast_transform.source.diagnose import KindError, ShapeError
 from gradscribe.frames import public
 from gradscribe.jit import jit
@@ -94,7 +96,7 @@ class SparseDerivative:
     # what is known of a kind of arguments
 
     def found(self, args):
-        args = tuple(np.asarray(a) if isinstance(a, (np.ndarray, np.generic, list)) else a for a in args)
+        args = tuple(np.asarray(a) if isinstance(a, (np.ndarray, np.generic)) else a for a in args)
         if not -len(args) <= self.argnums < len(args):
             raise KindError(f"argnums {self.argnums} is out of range: {len(args)} positional arguments given")
         x = np.asarray(args[self.argnums])
@@ -105,7 +107,7 @@ class SparseDerivative:
         k = self.argnums % len(args)
         args = (*args[:k], x, *args[k + 1:])
         version = self.read.version_for(*self.read.given(args, {}))
-        key = (version, *(repr(a) if np.asarray(a).dtype.kind not in "fc" else np.shape(a) for a in args))
+        key = (version, *map(fixed, args))
         found = self.known.get(key)
         if found is None or not all(map(np.array_equal, found.outside, arrays(version.outside))):
             found = self.known[key] = self.analysed(args, k, version)
@@ -193,6 +195,17 @@ class SparseDerivative:
 SYMMETRIC = ("star", "acyclic")
 
 
+def fixed(value):
+    """What a pattern depends on: lengths, and whole numbers, which count as constants."""
+    if isinstance(value, dict):
+        return tuple((k, fixed(v)) for k, v in value.items())
+    if isinstance(value, (list, tuple)):
+        return tuple(map(fixed, value))
+    if isinstance(value, (np.ndarray, np.generic)):
+        return value.shape, value.dtype.str, b"" if value.dtype.kind in "fc" else value.tobytes()
+    return type(value) if isinstance(value, (float, complex)) else repr(value)
+
+
 def matrix(pattern, data):
     from scipy import sparse
     return sparse.csr_array((data, pattern.indices.copy(), pattern.indptr.copy()), pattern.shape)
@@ -207,7 +220,8 @@ def arrays(values):
 
 
 def check_result(form):
-    if not isinstance(getattr(form.result, "fact", None), object) or not hasattr(form.result, "fact"):
+    """Raises KindError unless a function returns one array or number."""
+    if not isinstance(fact_of(form.result), Array):
         raise KindError("a sparse derivative is of a function that returns one array",
                         advice="Return np.concatenate of the parts.")
 
