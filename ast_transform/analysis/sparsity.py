@@ -6,6 +6,7 @@ that its derivative may depend on.  A set is a node of a graph of unions; only t
 the end (`Unions.rows`).  The pattern holds for all numbers that the argument may have:
 
 - A branch whose test depends on an argument with a fraction takes both arms; each entry has the union of its two sets.
+- A loop on numbers whose passes do not depend on each other runs at once (sparse_nests.py).
 - A loop whose number of passes depends on one repeats until the sets no longer grow.
 - Whole numbers, booleans and arrays from outside have the values that they have now.  A factor that is zero now is no
   dependence.
@@ -36,6 +37,7 @@ from typing import Any
 import numpy as np
 
 from gradscribe.ast_transform.analysis.index_sets import Unions
+from gradscribe.ast_transform.analysis.sparse_nests import Nest, Sequential
 from gradscribe.ast_transform.core.alias import record_of
 from gradscribe.ast_transform.core.form import (
     Apply,
@@ -143,9 +145,24 @@ def plain(value):
 
 
 def is_traced(value):
+    return any(isinstance(leaf, Traced) for leaf in parts_of(value))
+
+
+def parts_of(value):
+    return leaves((value.start, value.stop, value.step) if isinstance(value, slice) else value)
+
+
+def filled(value, number):
+    """A value whose numbers that are not known are this number (2: 0, 1, 0, ...)."""
+    if isinstance(value, Traced):
+        out = np.empty_like(value.value)
+        out[...] = number if number < 2 else np.arange(out.size).reshape(out.shape) % 2
+        return out.item() if isinstance(value.value, (bool, int, float, complex)) else out[()]
+    if isinstance(value, (list, tuple)):
+        return type(value)(filled(v, number) for v in value)
     if isinstance(value, slice):
-        value = (value.start, value.stop, value.step)
-    return any(isinstance(leaf, Traced) for leaf in leaves(value))
+        return slice(*(filled(p, number) for p in (value.start, value.stop, value.step)))
+    return value
 
 
 def marked(value, sets=None):
@@ -201,6 +218,7 @@ class Interpreter:
         value = self.run(function, [plain(a) for a in args], {k: plain(a) for k, a in words.items()})
         if getattr(record_of(function), "options", {}).get("of_shape"):
             return value
+        self.check_shape(function, args, words, value)
         if all(not isinstance(leaf, Traced) or leaf.sets is None for a in given for leaf in leaves(a)):
             return marked(value)
         return Dependence(self.unions, function, args, words, value).result()
@@ -212,6 +230,22 @@ class Interpreter:
             return function(*args, **words)
         except Exception as error:
             raise Refused(f"{getattr(function, '__name__', function)}: {error}") from None
+
+    def check_shape(self, function, args, words, value):
+        """Refuses an operation whose result has another shape for other numbers: it runs on some."""
+        record = record_of(function)
+        kind, by_value = getattr(record, "kind", ""), "by_value" in getattr(record, "options", {})
+        whole = any(isinstance(leaf, Traced) and not has_fractions(leaf.value) for a in [*args, *words.values()]
+                    for leaf in parts_of(a))
+        if kind == "elementwise" or not whole and not by_value and (kind or function in BY_INDEX):
+            return
+        for number in (0, 1, 2):
+            try:
+                other = function(*(filled(a, number) for a in args), **{k: filled(a, number) for k, a in words.items()})
+            except Exception:
+                continue
+            if list(map(np.shape, leaves(other))) != list(map(np.shape, leaves(value))):
+                raise Refused("the shape of a result depends on numbers")
 
     def keeps_containers(self, function, args):
         """Whether an operation only rearranges the elements of a list."""
@@ -289,6 +323,11 @@ class Interpreter:
         return Traced(plain(a), self.unions.join(sets_in(a), sets_in(b)))
 
     def For(self, step: For):
+        try:
+            Nest(self).run(step)
+            return
+        except (Sequential, Refused):
+            pass
         count = self.value(step.count)
         sources = [self.value(source) for _, source in step.items]
         for c in step.carries:

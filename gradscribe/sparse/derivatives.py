@@ -185,7 +185,7 @@ class SparseDerivative:
         here, size = (m.T @ direction if self.how == "row" else m @ direction for m in (whole, abs(whole)))
         if here.shape != there.shape:
             raise ShapeError(f"the pattern has {whole.shape[0]} rows; the result has {there.size} entries")
-        small = 1e3 * np.finfo(data.dtype).eps * (size + np.abs(there).max(initial=0))
+        small = 1e3 * max(np.finfo(d).eps for d in (data.dtype, direction.dtype)) * (size + np.abs(there).max(initial=0))
         if np.any(np.abs(here - there) > small):
             raise KindError("the sparsity pattern lacks entries of the derivative", advice="Leave sparsity out."
                             if self.given is not None else "Give the pattern: sparsity=.")

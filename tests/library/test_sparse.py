@@ -1,0 +1,405 @@
+# SPDX-License-Identifier: Apache-2.0
+"""gs.sparse: patterns, colourings, and the entries of Jacobians and Hessians against dense ones."""
+import numpy as np
+import pytest
+from scipy import sparse
+from scipy.integrate import solve_ivp
+from scipy.optimize import least_squares, minimize
+
+import gradscribe as gs
+
+RNG = np.random.default_rng(7)
+X = np.array([0.5, -1.5, 2.5, 0.25, -0.75, 1.25])
+DIFFERENCES = np.diff(np.eye(6), axis=0)
+WHERE = np.array([4, 0, 0, 2])
+
+
+def differences(x):
+    return DIFFERENCES @ x
+
+
+def reversed_product(x):
+    return x[::-1] * np.sin(x)
+
+
+def running_sums(x):
+    return np.cumsum(x)
+
+
+def sorted_entries(x):
+    return np.sort(x)
+
+
+def pieces(x):
+    return np.concatenate((x[:2], [1.0], np.zeros(2), x[3:] ** 2))
+
+
+def chosen(x):
+    return np.where(x > 0, x, np.roll(x, 1))
+
+
+def largest_of_rows(x):
+    return np.max(x.reshape(2, 3), axis=1)
+
+
+def transposed(x):
+    return np.stack([x, 2 * x]).T
+
+
+def outer(x):
+    return np.outer(x[:2], x[2:4])
+
+
+def filtered(x):
+    return np.convolve(x, np.array([1.0, 0.0, 2.0]))
+
+
+def gathered(x):
+    return x[WHERE] * x[0]
+
+
+def constant(x):
+    return np.floor(x) + np.ones(x.shape[0])
+
+
+def einsum(x):
+    return np.einsum("ij,ij->i", x.reshape(2, 3), x.reshape(2, 3))
+
+
+def loop(x):
+    y = np.zeros(x.shape[0])
+    for i in range(1, x.shape[0] - 1):
+        y[i] = x[i - 1] - 2.0 * x[i] ** 2 + x[i + 1]
+    return y
+
+
+def recurrence(x):
+    y = np.zeros(x.shape[0])
+    for i in range(1, x.shape[0]):
+        y[i] = 0.5 * y[i - 1] + x[i]
+    return y
+
+
+def written_twice(x):
+    y = np.zeros(3)
+    for i in range(x.shape[0]):
+        y[i // 2] = x[i]
+    return y
+
+
+def nested(x):
+    a = x.reshape(2, 3)
+    y = np.zeros((2, 3))
+    for i in range(2):
+        for j in range(3):
+            y[i, j] = a[i, j] * a[1 - i, j]
+    return y
+
+
+def triangle(x):
+    y = np.zeros(x.shape[0])
+    for i in range(x.shape[0]):
+        for j in range(i):
+            y[i] += x[j]
+    return y
+
+
+def in_place(x):
+    y = x.copy()
+    for i in range(1, x.shape[0]):
+        y[i] = y[i] * 2.0
+    return y
+
+
+def branch(x):
+    if x[0] > 0.0:
+        return x * 2.0
+    return x[::-1] * 1.0
+
+
+def until_small(x):
+    y = x.copy()
+    while np.max(np.abs(y)) > 0.1:
+        y = y * 0.5
+    return y
+
+
+def carried_on(x):
+    y = x.copy()
+    while np.max(np.abs(y)) > 0.1:
+        y[1:] = y[:-1] * 0.5
+        y[0] = 0.0
+    return y
+
+
+def in_a_list(x):
+    parts = []
+    for i in range(3):
+        parts.append(x[i] * x[i + 1])
+    return np.array(parts)
+
+
+def identity(n):
+    return np.eye(n, dtype=int)
+
+
+# the exact patterns, as what an entry of the result depends on for some x
+PATTERNS = [
+    (differences, identity(6)[:5] + identity(6)[1:]),
+    (reversed_product, identity(6) + identity(6)[::-1]),
+    (running_sums, np.tril(np.ones((6, 6)))),
+    (sorted_entries, np.ones((6, 6))),
+    (pieces, identity(6)[[0, 1, 0, 0, 0, 3, 4, 5]] * np.array([1, 1, 0, 0, 0, 1, 1, 1])[:, None]),
+    (chosen, identity(6) + identity(6)[[5, 0, 1, 2, 3, 4]]),
+    (largest_of_rows, np.repeat(identity(2), 3, axis=1)),
+    (transposed, np.repeat(identity(6), 2, axis=0)),
+    (outer, np.array([[1, 0, 1, 0, 0, 0], [1, 0, 0, 1, 0, 0], [0, 1, 1, 0, 0, 0], [0, 1, 0, 1, 0, 0]])),
+    (filtered, np.pad(identity(6), ((0, 2), (0, 0))) + np.pad(identity(6), ((2, 0), (0, 0)))),
+    (gathered, identity(6)[WHERE] + identity(6)[[0]]),
+    (constant, np.zeros((6, 6))),
+    (einsum, np.repeat(identity(2), 3, axis=1)),
+    (loop, np.pad(sum(identity(6)[k:4 + k] for k in range(3)), ((1, 1), (0, 0)))),
+    (recurrence, np.tril(np.ones((6, 6))) * (np.arange(6) > 0) * (np.arange(6) > 0)[:, None]),
+    (written_twice, identity(6)[[1, 3, 5]]),
+    (nested, identity(6) + identity(6)[[3, 4, 5, 0, 1, 2]]),
+    (triangle, np.tril(np.ones((6, 6)), -1)),
+    (in_place, identity(6)),
+    (branch, identity(6) + identity(6)[::-1]),
+    (until_small, identity(6)),
+    (in_a_list, identity(6)[:3] + identity(6)[1:4]),
+]
+
+
+@pytest.mark.parametrize("f, expected", PATTERNS, ids=[f.__name__ for f, _ in PATTERNS])
+def test_patterns(f, expected):
+    np.testing.assert_array_equal(gs.sparse.jacfwd(f).pattern(X).toarray(), np.asarray(expected) > 0)
+
+
+@pytest.mark.parametrize("f", [*(f for f, _ in PATTERNS), carried_on], ids=lambda f: f.__name__)
+@pytest.mark.parametrize("how", ["jacfwd", "jacrev"])
+def test_entries(f, how):
+    for x in (X, -X, X[::-1].copy()):
+        dense = np.asarray(gs.jacfwd(f)(x)).reshape(-1, 6)
+        got = getattr(gs.sparse, how)(f, compile=False)(x)
+        assert isinstance(got, sparse.csr_array)
+        np.testing.assert_allclose(got.toarray(), dense, rtol=1e-14, atol=1e-15)
+
+
+@pytest.mark.parametrize("how", ["jacfwd", "jacrev"])
+def test_compiled_is_as_eager(how):
+    for f in (loop, pieces, nested):
+        make = getattr(gs.sparse, how)
+        np.testing.assert_allclose(make(f)(X).toarray(), make(f, compile=False)(X).toarray(), rtol=1e-15)
+
+
+def brusselator(u, a, b, alpha):
+    """The right-hand side on a periodic grid, as SciML's example has it, without its source term."""
+    def laplacian(w):
+        return np.roll(w, 1, 0) + np.roll(w, -1, 0) + np.roll(w, 1, 1) + np.roll(w, -1, 1) - 4 * w
+    x, y = u[0], u[1]
+    return np.stack([b + x * x * y - (a + 1) * x + alpha * laplacian(x), a * x - x * x * y + alpha * laplacian(y)])
+
+
+def test_brusselator():
+    u = RNG.uniform(size=(2, 8, 8))
+    dense = gs.jacfwd(brusselator)(u, 3.4, 1.0, 10.0).reshape(128, 128)
+    jacobian = gs.sparse.jacfwd(brusselator, compile=False)
+    np.testing.assert_allclose(jacobian(u, 3.4, 1.0, 10.0).toarray(), dense, rtol=1e-14, atol=1e-14)
+    np.testing.assert_array_equal(jacobian.pattern(u, 3.4, 1.0, 10.0).toarray(), dense != 0)
+    u = np.zeros((2, 32, 32))
+    assert jacobian.coloring(u, 3.4, 1.0, 10.0).count == 12         # as many as SciML's documentation has
+
+
+def rosenbrock(x):
+    return np.sum(100.0 * (x[1:] - x[:-1] ** 2) ** 2 + (1.0 - x[:-1]) ** 2)
+
+
+def arrow(x):
+    return np.sum(x[0] * x[1:] ** 3) + x[0] ** 4
+
+
+def separable_in_a_loop(x):
+    total = 0.0
+    for i in range(x.shape[0]):
+        total += np.sin(x[i]) * x[i]
+    return total
+
+
+def linear(x):
+    return np.sum(3.0 * x)
+
+
+@pytest.mark.parametrize("partition", ["star", "acyclic"])
+@pytest.mark.parametrize("f", [rosenbrock, arrow, separable_in_a_loop, linear], ids=lambda f: f.__name__)
+def test_hessians(f, partition):
+    x = RNG.normal(size=9)
+    dense = gs.hessian(f)(x)
+    made = gs.sparse.hessian(f, partition=partition, compile=False)
+    np.testing.assert_allclose(made(x).toarray(), dense, rtol=1e-13, atol=1e-12)
+    np.testing.assert_array_equal(made.pattern(x).toarray(), dense != 0)
+
+
+def test_colours_of_hessians():
+    x = np.zeros(50)
+    assert gs.sparse.hessian(rosenbrock).coloring(x).count == 3
+    assert gs.sparse.hessian(rosenbrock, partition="acyclic").coloring(x).count == 2
+    assert gs.sparse.hessian(arrow).coloring(x).count == 2
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_colourings_of_random_patterns(seed):
+    rng = np.random.default_rng(seed)
+    m, n = rng.integers(1, 40, 2)
+    pattern = sparse.random_array((m, n), density=0.12, rng=rng, dtype=float)
+    dense = pattern.toarray() != 0
+    column = gs.sparse.coloring(pattern)
+    for c in range(column.count):
+        assert dense[:, column.colors == c].sum(axis=1).max(initial=0) <= 1
+    row = gs.sparse.coloring(pattern, "row")
+    assert row.count == gs.sparse.coloring(pattern.T).count
+    for c in range(row.count):
+        assert dense[row.colors == c].sum(axis=0).max(initial=0) <= 1
+
+
+@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("partition", ["star", "acyclic"])
+def test_symmetric_matrices_come_back_from_their_products(seed, partition):
+    """Of a quadratic function, whose Hessian has small whole numbers: every recovery is exact."""
+    rng = np.random.default_rng(seed)
+    n = int(rng.integers(1, 30))
+    half = np.triu(rng.integers(-4, 5, (n, n)) * (rng.uniform(size=(n, n)) < rng.uniform(0.05, 0.4)))
+    matrix = (half + half.T).astype(float)
+
+    def quadratic(x):
+        return 0.5 * x @ (matrix @ x)
+    made = gs.sparse.hessian(quadratic, partition=partition, sparsity=matrix, compile=False)
+    np.testing.assert_array_equal(made(np.zeros(n)).toarray(), matrix)
+    colors = made.coloring(np.zeros(n)).colors
+    i, j = np.nonzero(matrix)
+    assert np.all((colors[i] != colors[j]) | (i == j))
+
+
+def test_shapes_and_dtypes():
+    def f(a, x):
+        return a * x[:, None] ** 2
+    a, x = RNG.normal(size=(1, 3)), RNG.normal(size=4)
+    for k, size in ((0, 3), (1, 4)):
+        got = gs.sparse.jacfwd(f, k)(a, x)
+        assert got.shape == (12, size)
+        np.testing.assert_allclose(got.toarray(), gs.jacfwd(f, k)(a, x).reshape(12, size), rtol=1e-15)
+    single = gs.sparse.jacfwd(pieces)(X.astype(np.float32))
+    assert single.dtype == gs.jacfwd(pieces)(X.astype(np.float32)).dtype
+    np.testing.assert_allclose(single.toarray(), gs.jacfwd(pieces)(X), rtol=1e-6)
+    np.testing.assert_allclose(gs.sparse.jacfwd(loop)(X.astype(np.float32)).toarray(), gs.jacfwd(loop)(X), rtol=1e-6)
+    assert gs.sparse.jacfwd(lambda x: x * 2.0)(np.zeros(0)).shape == (0, 0)
+    assert gs.sparse.jacrev(lambda x: x * 2.0)(np.ones(1)).toarray() == [[2.0]]
+    assert gs.sparse.jacfwd(lambda x: x ** 2)(3.0).toarray() == [[6.0]]
+    np.testing.assert_array_equal(gs.sparse.jacfwd(lambda x: x ** 2)(np.array([1, 2])).toarray(), [[2.0, 0.0], [0.0, 4.0]])
+
+
+def test_whole_numbers_and_outside_arrays_are_constants_that_may_change():
+    def taken(x, where):
+        return x[where] ** 2
+    made = gs.sparse.jacfwd(taken, compile=False)
+    for where in (np.array([0, 1]), np.array([5, 5]), np.array([0, 1])):
+        np.testing.assert_array_equal(made(X, where).toarray(), gs.jacfwd(taken)(X, where))
+    weights = np.array([1.0, 0.0, 0.0, 0.0, 0.0, 0.0])
+
+    def weighted(x):
+        return weights * x
+    made = gs.sparse.jacfwd(weighted, compile=False)
+    np.testing.assert_array_equal(made(X).toarray(), np.diag(weights))
+    assert made.pattern(X).nnz == 1
+    weights[3] = 2.0
+    np.testing.assert_array_equal(made(X).toarray(), np.diag(weights))
+
+
+def test_an_argument_that_is_zero_now_is_no_constant():
+    def f(x, w):
+        return x * w
+    made = gs.sparse.jacfwd(f, compile=False)
+    np.testing.assert_array_equal(made(X, np.zeros(6)).toarray(), np.zeros((6, 6)))
+    np.testing.assert_array_equal(made(X, np.arange(6.0)).toarray(), np.diag(np.arange(6.0)))
+
+
+def test_a_pattern_that_is_given():
+    band = np.eye(6) + np.eye(6, k=1) + np.eye(6, k=-1)
+    got = gs.sparse.jacfwd(loop, sparsity=sparse.csc_array(band), compile=False)(X)
+    np.testing.assert_array_equal(got.toarray(), gs.jacfwd(loop)(X))
+    with pytest.raises(gs.KindError, match="lacks entries"):
+        gs.sparse.jacfwd(loop, sparsity=np.eye(6), compile=False)(X)
+    with pytest.raises(gs.KindError, match="lacks entries"):
+        gs.sparse.jacrev(loop, sparsity=np.eye(6), compile=False)(X)
+    with pytest.raises(gs.ShapeError, match="7 columns"):
+        gs.sparse.jacfwd(loop, sparsity=np.eye(7))(X)
+    with pytest.raises(gs.ShapeError, match="4 rows"):
+        gs.sparse.jacfwd(loop, sparsity=np.ones((4, 6)), compile=False)(X)
+    with pytest.raises(gs.KindError, match="not symmetric"):
+        gs.sparse.hessian(rosenbrock, sparsity=np.triu(np.ones((6, 6))))(X)
+
+
+def test_wrong_arguments():
+    with pytest.raises(gs.KindError, match="number of one argument"):
+        gs.sparse.jacfwd(loop, argnums=(0, 1))
+    with pytest.raises(gs.KindError, match="out of range"):
+        gs.sparse.jacfwd(loop, argnums=1)(X)
+    with pytest.raises(gs.KindError, match="real numbers"):
+        gs.sparse.jacfwd(loop)(X + 1j)
+    with pytest.raises(gs.KindError, match="returns one array"):
+        gs.sparse.jacfwd(lambda x: (x, x))(X)
+    with pytest.raises(gs.KindError, match="partition"):
+        gs.sparse.hessian(rosenbrock, partition="stars")
+    with pytest.raises(gs.KindError, match="partition"):
+        gs.sparse.coloring(np.eye(2), "both")
+    with pytest.raises(gs.KindError, match="is differentiated"):
+        gs.sparse.jacrev(3.0)
+
+
+def masked(x):
+    return np.cumsum(x[x > 0])
+
+
+def one_by_one(x):
+    y = np.zeros(x.shape[0])
+    for i in np.nonzero(x)[0]:
+        y[i] = x[i] ** 2
+    return y
+
+
+def grown(x):
+    parts = [x[0]]
+    k = 0
+    while x[k] > 0:
+        parts.append(x[k])
+        k += 1
+    return np.array(parts)
+
+
+@pytest.mark.parametrize("f", [masked, one_by_one, grown], ids=lambda f: f.__name__)
+def test_lengths_that_depend_on_numbers_are_refused(f):
+    with pytest.raises(gs.TransformError, match="sparsity="):
+        gs.sparse.jacfwd(f)(X)
+
+
+def test_scipy_takes_them():
+    t, target = np.linspace(0.0, 1.0, 20), np.linspace(0.0, 1.0, 20) ** 2
+
+    def residual(p):
+        return np.interp(t, np.linspace(0.0, 1.0, 20), p) - target
+    found = least_squares(residual, np.zeros(20), jac=gs.sparse.jacfwd(residual, compile=False), method="trf",
+                          tr_solver="lsmr")
+    np.testing.assert_allclose(found.x, target, atol=1e-8)
+
+    def rhs(time, u):
+        out = np.zeros(u.shape[0])
+        out[1:-1] = 400.0 * (u[:-2] - 2.0 * u[1:-1] + u[2:])
+        return out
+    start = np.sin(np.pi * np.linspace(0.0, 1.0, 21))
+    jacobian = gs.sparse.jacfwd(rhs, argnums=1, compile=False)
+    solved = solve_ivp(rhs, (0.0, 0.05), start, method="BDF", jac=jacobian, rtol=1e-8, atol=1e-10)
+    rate = 1600.0 * np.sin(np.pi / 40) ** 2
+    np.testing.assert_allclose(solved.y[:, -1], start * np.exp(-rate * 0.05), atol=1e-7)
+
+    best = minimize(rosenbrock, np.zeros(12), jac=gs.grad(rosenbrock), method="trust-constr",
+                    hess=gs.sparse.hessian(rosenbrock, compile=False), options={"gtol": 1e-9})
+    np.testing.assert_allclose(best.x, np.ones(12), atol=1e-6)
