@@ -107,7 +107,7 @@ def for_numba(region: Region, space: dict[str, Any]) -> Any:
     form = eval(f"lambda context, {names}: typed(context, {names})", {"typed": typed})
     form.__name__ = form.__qualname__ = region.name
     made = intrinsic(form)
-    made.made_of = made_of
+    made.made_of = made_of      # type: ignore[attr-defined]  # for `release`
     return made
 
 

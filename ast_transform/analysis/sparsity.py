@@ -241,7 +241,8 @@ class Interpreter:
             return
         for number in (0, 1, 2):
             try:
-                other = function(*(filled(a, number) for a in args), **{k: filled(a, number) for k, a in words.items()})
+                given = {k: filled(a, number) for k, a in words.items()}
+                other = function(*(filled(a, number) for a in args), **given)
             except Exception:
                 continue
             if list(map(np.shape, leaves(other))) != list(map(np.shape, leaves(value))):
@@ -332,8 +333,7 @@ class Interpreter:
         sources = [self.value(source) for _, source in step.items]
         for c in step.carries:
             self.env[c.inner] = self.value(c.init)
-        if is_traced(count) or any(isinstance(s, slice) or any(map(is_traced, [s])) and isinstance(s, range)
-                                   for s in sources):
+        if is_traced(count):
             self.repeated(step, lambda: self.pass_of_for(step, sources, 0, True))
         else:
             places = range(count - 1, -1, -1) if step.reverse else range(count)
@@ -521,7 +521,8 @@ class Dependence:
         """(places of the labels in a run's result, the result): 0 where it is no label; None if the run fails."""
         if count > LABELS:
             return None
-        labels = np.concatenate([[0.0], 1 + np.random.default_rng(seed).choice(LABELS, count - 1, replace=False) / LABELS])
+        chosen = np.random.default_rng(seed).choice(LABELS, count - 1, replace=False)
+        labels = np.concatenate([[0.0], 1 + chosen / LABELS])
         given = iter(labels[1:])
 
         def with_labels(value):
@@ -550,8 +551,8 @@ class Dependence:
         if self.is_of_a_user() or self.record is None and own_package(self.function) not in PACKAGES:
             return None
         try:
-            out = self.function(*map(self.as_tokens, self.args), **{k: self.as_tokens(a) for k, a in self.words.items()})
-            sets = as_sets(out)
+            words = {k: self.as_tokens(a) for k, a in self.words.items()}
+            sets = as_sets(self.function(*map(self.as_tokens, self.args), **words))
         except Exception:
             return None
         return Traced(self.value, sets) if np.shape(sets) == np.shape(self.value) else None

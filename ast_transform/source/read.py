@@ -25,7 +25,7 @@ from gradscribe.ast_transform.source.trees import nodes
 
 FILES = 256                 # parsed files that are kept
 _files: dict = {}
-_trees: weakref.WeakKeyDictionary = weakref.WeakKeyDictionary()     # code -> {file: tree}; equal codes may differ in file
+_trees: weakref.WeakKeyDictionary = weakref.WeakKeyDictionary() # code -> {file: tree}; equal codes may be in two files
 
 
 @dataclass(eq=False)

@@ -8,23 +8,27 @@ Sources: A. H. Gebremedhin, F. Manne and A. Pothen, What color is your Jacobian?
 and direct recovery; A. H. Gebremedhin, A. Tarafdar, F. Manne and A. Pothen, New acyclic and star coloring algorithms
 with application to computing Hessians, SIAM J. Sci. Comput. 29 (2007), for star and acyclic colourings.
 """
-import functools
-from collections.abc import Callable
 from typing import Any, NamedTuple
 
+import numba
 import numpy as np
 
 from gradscribe.ast_transform.source.diagnose import KindError
 from gradscribe.frames import public
 
+compiled = numba.njit(cache=True)
 PARTITIONS = ("column", "row", "star", "acyclic")
 
 
 class Coloring(NamedTuple):
-    """Colours 0, 1, ... of the columns (rows for "row"), how many there are, and the kind of colouring."""
+    """Colours 0, 1, ... of the columns (rows for "row"), and the kind of colouring."""
     colors: np.ndarray
-    count: int
     partition: str
+
+    @property
+    def count(self) -> int:         # type: ignore[override]  # a tuple's method, which nobody calls of this one
+        """How many colours there are."""
+        return int(self.colors.max(initial=-1)) + 1
 
 
 @public
@@ -47,18 +51,18 @@ def coloring(pattern: Any, partition: str = "column") -> Coloring:
     rows = as_rows(pattern)
     if partition in ("star", "acyclic"):
         check_symmetric(rows)
-        method = compiled(star if partition == "star" else acyclic)
+        method = star if partition == "star" else acyclic
         found = [method(rows.indptr, rows.indices, order) for order in orders(rows)]
     else:
         rows = rows.T.tocsr() if partition == "row" else rows
         columns = rows.tocsc()
-        found = [compiled(distance_two)(rows.indptr, rows.indices, columns.indptr, columns.indices, order)
+        found = [distance_two(rows.indptr, rows.indices, columns.indptr, columns.indices, order)
                  for order in orders(columns)]
     best = min(found, key=lambda c: c.max(initial=-1))
-    return Coloring(best, int(best.max(initial=-1)) + 1, partition)
+    return Coloring(best, partition)
 
 
-def as_rows(pattern):
+def as_rows(pattern: Any) -> Any:
     """A pattern as a boolean array in compressed rows, sorted."""
     from scipy import sparse
     try:
@@ -72,7 +76,8 @@ def as_rows(pattern):
     return made
 
 
-def check_symmetric(rows):
+def check_symmetric(rows: Any) -> None:
+    """Raises KindError unless a pattern is symmetric."""
     if rows.shape[0] != rows.shape[1] or (rows != rows.T).nnz:
         raise KindError("the pattern is not symmetric", advice='Take partition="column".')
 
@@ -83,15 +88,9 @@ def orders(lines):
     return np.arange(count.size), np.argsort(-count, kind="stable")
 
 
-@functools.cache
-def compiled(function: Callable) -> Callable:
-    """A function compiled by Numba, stored on the disk."""
-    import numba
-    return numba.njit(cache=True)(function)
-
-
 # The functions below are compiled.  indptr, indices: a matrix in compressed rows.
 
+@compiled
 def distance_two(indptr, indices, start, rows, order):
     """Colours of columns: the smallest that no column with a common row has.  start, rows: the compressed columns."""
     n = start.size - 1
@@ -102,13 +101,11 @@ def distance_two(indptr, indices, start, rows, order):
             for w in indices[indptr[r]:indptr[r + 1]]:
                 if color[w] >= 0:
                     taken[color[w]] = v
-        c = 0
-        while taken[c] == v:
-            c += 1
-        color[v] = c
+        color[v] = first_free(taken, v)
     return color
 
 
+@compiled
 def star(indptr, indices, order):
     """Colours of a graph's vertices such that every path of four vertices has three colours."""
     n = indptr.size - 1
@@ -130,78 +127,80 @@ def star(indptr, indices, order):
                     if y != w and y != x and color[y] == color[w]:
                         taken[color[x]] = v
                         break
-        c = 0
-        while taken[c] == v:
-            c += 1
-        color[v] = c
+        color[v] = first_free(taken, v)
     return color
 
 
+@compiled
 def acyclic(indptr, indices, order):
     """Colours of a graph's vertices such that neighbours differ and every cycle has three colours.
 
-    Each edge belongs to a tree of its two colours; the trees are kept by union and find.
+    Each edge belongs to a tree of its two colours; the trees are kept by union and find (edges).
     """
     n = indptr.size - 1
     color = np.full(n, -1, np.int64)
     taken = np.full(n + 1, -1, np.int64)
-    parent = np.arange(indices.size)                # of edges: place k of `indices` stands for the edge of its row
+    edge, parent = edges(indptr, indices), np.arange(indices.size)
     seen_by, seen_from = np.full(indices.size, -1, np.int64), np.full(indices.size, -1, np.int64)
-    mirror = np.zeros(indices.size, np.int64)       # the place of the same edge in the other row
-    filled = indptr[:-1].copy()
-    for v in range(n):
-        for k in range(indptr[v], indptr[v + 1]):
-            w = indices[k]
-            mirror[filled[w]] = k
-            filled[w] += 1
     for v in order:
-        for k in range(indptr[v], indptr[v + 1]):
+        own = [k for k in range(indptr[v], indptr[v + 1]) if indices[k] != v and color[indices[k]] >= 0]
+        for k in own:
+            taken[color[indices[k]]] = v
+        for k in own:
             w = indices[k]
-            if w != v and color[w] >= 0:
-                taken[color[w]] = v
-        for k in range(indptr[v], indptr[v + 1]):
-            w = indices[k]
-            if w == v or color[w] < 0:
-                continue
             for j in range(indptr[w], indptr[w + 1]):
                 x = indices[j]
                 if x == v or x == w or color[x] < 0 or taken[color[x]] == v:
                     continue
-                tree = min(j, mirror[j])
-                while parent[tree] != tree:
-                    parent[tree] = parent[parent[tree]]
-                    tree = parent[tree]
+                tree = find(parent, edge[j])
                 if seen_by[tree] == v and seen_from[tree] != w:
                     taken[color[x]] = v
                 seen_by[tree], seen_from[tree] = v, w
-        c = 0
-        while taken[c] == v:
-            c += 1
-        color[v] = c
-        for k in range(indptr[v], indptr[v + 1]):
-            w = indices[k]
-            if w == v or color[w] < 0:
-                continue
-            own = min(k, mirror[k])
-            while parent[own] != own:
-                own = parent[own]
+        color[v] = first_free(taken, v)
+        for k in own:
+            w, tree = indices[k], find(parent, edge[k])
             for j in range(indptr[w], indptr[w + 1]):       # the other edges of w to vertices of v's colour
-                x = indices[j]
-                if x != v and x != w and color[x] == c:
-                    other = min(j, mirror[j])
-                    while parent[other] != other:
-                        other = parent[other]
-                    parent[other] = own
-            for j in range(indptr[v], indptr[v + 1]):       # the other edges of v to vertices of w's colour
-                if indices[j] != w and indices[j] != v and color[indices[j]] == color[w]:
-                    other = min(j, mirror[j])
-                    while parent[other] != other:
-                        other = parent[other]
-                    parent[other] = own
+                if indices[j] != w and color[indices[j]] == color[v]:
+                    parent[find(parent, edge[j])] = tree
+            for j in own:                                   # the other edges of v to vertices of w's colour
+                if color[indices[j]] == color[w]:
+                    parent[find(parent, edge[j])] = tree
     return color
 
 
-def direct_places(indptr, indices, color):
+@compiled
+def edges(indptr, indices):
+    """The number of the edge at each place of a symmetric matrix: the first of its two places."""
+    out = np.arange(indices.size)
+    filled = indptr[:-1].copy()
+    for v in range(indptr.size - 1):
+        for k in range(indptr[v], indptr[v + 1]):
+            w = indices[k]
+            out[filled[w]] = min(k, filled[w])              # rows are sorted: the places of a column come in order
+            filled[w] += 1
+    return out
+
+
+@compiled
+def find(parent, node):
+    """The root of a node, with paths halved."""
+    while parent[node] != node:
+        parent[node] = parent[parent[node]]
+        node = parent[node]
+    return node
+
+
+@compiled
+def first_free(taken, v):
+    """The smallest colour that is not taken for a vertex."""
+    c = 0
+    while taken[c] == v:
+        c += 1
+    return c
+
+
+@compiled
+def direct_places(indptr: np.ndarray, indices: np.ndarray, color: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Where the entries of a symmetric matrix are in its products with the colours' sums: (row, colour) of each."""
     row, group = np.zeros(indices.size, np.int64), np.zeros(indices.size, np.int64)
     times = np.zeros(color.size + 1, np.int64)
@@ -225,7 +224,8 @@ def direct_places(indptr, indices, color):
     return row, group
 
 
-def substituted(indptr, indices, color, products):
+@compiled
+def substituted(indptr: np.ndarray, indices: np.ndarray, color: np.ndarray, products: np.ndarray) -> np.ndarray:
     """The entries of a symmetric matrix from its products with the sums of an acyclic colouring.
 
     In the tree of two colours, an edge at a leaf is an entry of the product; then it is taken off, with its entry.

@@ -19,7 +19,6 @@ from gradscribe.sparse.colouring import (
     as_rows,
     check_symmetric,
     coloring,
-    compiled,
     direct_places,
     substituted,
 )
@@ -96,6 +95,7 @@ class SparseDerivative:
     # what is known of a kind of arguments
 
     def found(self, args):
+        """(converted arguments, what is known of their kind)"""
         args = tuple(np.asarray(a) if isinstance(a, (np.ndarray, np.generic)) else a for a in args)
         if not -len(args) <= self.argnums < len(args):
             raise KindError(f"argnums {self.argnums} is out of range: {len(args)} positional arguments given")
@@ -132,10 +132,11 @@ class SparseDerivative:
         elif self.how == "row":
             found.places = pattern.indices, colors[rows_of(pattern)]
         elif self.how == "star":
-            found.places = compiled(direct_places)(pattern.indptr, pattern.indices, colors)
+            found.places = direct_places(pattern.indptr, pattern.indices, colors)
         return found
 
     def pattern_of(self, args, k):
+        """The pattern that the source of the function has."""
         names = self.read.parameter_names(len(args))
         form, pipeline = self.read.normal_form(names, self.read._described(args, {}, names)[0], {}, nested=False)
         check_result(form)
@@ -163,7 +164,7 @@ class SparseDerivative:
         products = np.concatenate(parts)
         if self.how == "acyclic":
             pattern = found.pattern
-            return compiled(substituted)(pattern.indptr, pattern.indices, found.coloring.colors,
+            return substituted(pattern.indptr, pattern.indices, found.coloring.colors,
                                          np.ascontiguousarray(products.T))
         row, group = found.places
         return products[group, row]
@@ -176,8 +177,7 @@ class SparseDerivative:
         return out.reshape(len(directions), -1)
 
     def confirm(self, args, found, data):
-        """Raises KindError if a product with random numbers differs from that of the matrix: the pattern lacks entries.
-        """
+        """Raises KindError if the pattern lacks entries: a product with random numbers is not that of the matrix."""
         width = found.coloring.colors.size
         direction = np.random.default_rng(0).uniform(0.5, 1.5, width).astype(args[self.argnums].dtype)
         there = self.product(direction[None], args, found)[0]
@@ -185,10 +185,10 @@ class SparseDerivative:
         here, size = (m.T @ direction if self.how == "row" else m @ direction for m in (whole, abs(whole)))
         if here.shape != there.shape:
             raise ShapeError(f"the pattern has {whole.shape[0]} rows; the result has {there.size} entries")
-        small = 1e3 * max(np.finfo(d).eps for d in (data.dtype, direction.dtype)) * (size + np.abs(there).max(initial=0))
-        if np.any(np.abs(here - there) > small):
-            raise KindError("the sparsity pattern lacks entries of the derivative", advice="Leave sparsity out."
-                            if self.given is not None else "Give the pattern: sparsity=.")
+        eps = max(np.finfo(d).eps for d in (data.dtype, direction.dtype))
+        if np.any(np.abs(here - there) > 1e3 * eps * (size + np.abs(there).max(initial=0))):
+            advice = "Give the pattern: sparsity=." if self.given is None else "Leave sparsity out."
+            raise KindError("the sparsity pattern lacks entries of the derivative", advice=advice)
         found.confirmed = True
 
 
@@ -206,16 +206,19 @@ def fixed(value):
     return type(value) if isinstance(value, (float, complex)) else repr(value)
 
 
-def matrix(pattern, data):
+def matrix(pattern: Any, data: np.ndarray) -> Any:
+    """The sparse matrix of a pattern with these entries."""
     from scipy import sparse
     return sparse.csr_array((data, pattern.indices.copy(), pattern.indptr.copy()), pattern.shape)
 
 
-def rows_of(pattern):
+def rows_of(pattern: Any) -> np.ndarray:
+    """The row of each entry of a pattern."""
     return np.repeat(np.arange(pattern.shape[0]), np.diff(pattern.indptr))
 
 
 def arrays(values):
+    """The arrays and numbers among values from outside."""
     return [v for v in values if isinstance(v, (np.ndarray, np.generic, float, int, complex))]
 
 

@@ -45,7 +45,7 @@ def test_what_is_kept(tmp_path, monkeypatch):
     monkeypatch.setenv("GRADSCRIBE_CACHE", str(tmp_path))           # nothing is read from the disk
     out = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True, timeout=300)
     assert out.returncode == 0, out.stderr
-    assert float(out.stdout) < 0.3, "megabytes"         # 0.6 if pass managers are not freed, 1.05 with declarations, too
+    assert float(out.stdout) < 0.3, "megabytes"     # 0.6 if pass managers are not freed, 1.05 with declarations, too
 
 
 def test_what_refers_to_a_compiled_function_goes_with_it():

@@ -294,7 +294,8 @@ def test_shapes_and_dtypes():
     assert gs.sparse.jacfwd(lambda x: x * 2.0)(np.zeros(0)).shape == (0, 0)
     assert gs.sparse.jacrev(lambda x: x * 2.0)(np.ones(1)).toarray() == [[2.0]]
     assert gs.sparse.jacfwd(lambda x: x ** 2)(3.0).toarray() == [[6.0]]
-    np.testing.assert_array_equal(gs.sparse.jacfwd(lambda x: x ** 2)(np.array([1, 2])).toarray(), [[2.0, 0.0], [0.0, 4.0]])
+    of_whole = gs.sparse.jacfwd(lambda x: x ** 2)(np.array([1, 2]))
+    np.testing.assert_array_equal(of_whole.toarray(), [[2.0, 0.0], [0.0, 4.0]])
 
 
 def test_whole_numbers_and_outside_arrays_are_constants_that_may_change():
