@@ -21,8 +21,8 @@ from gradscribe.ast_transform.passes.described import fact_of
 from gradscribe.ast_transform.reader import dispatch
 from gradscribe.ast_transform.reader.branches import RAISED, read_branch, truth_value
 from gradscribe.ast_transform.reader.carries import containers_held, has_alias
-from gradscribe.ast_transform.reader.container_aliases import lend
-from gradscribe.ast_transform.reader.containers import changed_in_place, kept_within, put_element
+from gradscribe.ast_transform.reader.container_aliases import freeze
+from gradscribe.ast_transform.reader.containers import changed_in_place, drop_beyond_maxlen, put_element
 from gradscribe.ast_transform.reader.dispatch import executes
 from gradscribe.ast_transform.reader.dynamic_lists import grown_method, is_own_list, may_grow, set_grown
 from gradscribe.ast_transform.reader.frames import fail
@@ -40,7 +40,7 @@ from gradscribe.ast_transform.reader.memory import (
 )
 from gradscribe.ast_transform.reader.methods import array_of
 from gradscribe.ast_transform.reader.names import read_name
-from gradscribe.ast_transform.reader.objects import OPERATORS, assign_attribute, dunder, gone_through
+from gradscribe.ast_transform.reader.objects import OPERATORS, assign_attribute, dunder, iterated_value
 from gradscribe.ast_transform.reader.operands import (
     as_given,
     as_operand,
@@ -105,7 +105,7 @@ def joined_list(reader: Reader, name, node):
 def only_shown_by(reader: Reader, name, held):
     """Whether a list belongs to this function, and no other name, container or iterator refers to it."""
     if isinstance(held, Struct) and (not is_own_list(reader, held) or held.mark in reader.containers.given_marks or
-                                     held in reader.containers.lent):
+                                     held in reader.containers.frozen):
         return False
     found = containers_held(reader).get(held.mark)
     return found is not None and found[-1] == [(reader.environment.frame, name)]
@@ -147,10 +147,10 @@ def execute_aug_assign(reader: Reader, node):
         held.append(settle(reader, read(held[0])))
         value = dispatch.evaluate(reader, node.value)
         return augmented_value(reader, function, held[1], value, node, lambda new: write(target, new, held[0]),
-                               is_told(reader, held[0], target))
+                               has_setter(reader, held[0], target))
 
 
-def is_told(reader: Reader, holder, target):
+def has_setter(reader: Reader, holder, target):
     """Whether an assignment calls a method of the user's class: a property's setter, or __setitem__."""
     if not isinstance(holder, Struct) or holder.cls is None:
         return False
@@ -159,29 +159,29 @@ def is_told(reader: Reader, holder, target):
     return hasattr(type(inspect.getattr_static(holder.cls, target.attr, None)), "__set__")
 
 
-def augmented_value(reader: Reader, function, old, value, node, write, told=False):
+def augmented_value(reader: Reader, function, old, value, node, write, always_write=False):
     """old op= value: in place for what can be changed; `write` puts a new value where the old one was.
 
-    told: what is changed in place is put there as well, since a method of the user's is given it
+    always_write: what is changed in place is put there as well, since a method of the user's is given it
     """
     if isinstance(old, Struct):
         in_place = dunder(reader, old, f"__i{OPERATORS[function]}__")
         if in_place is not None:
             return write(dispatch.call_known(reader, in_place, [old, value], {}, node))
         if changed_in_place(reader, function, old, value, node):
-            kept_within(old)
-            return write(old) if told else None
+            drop_beyond_maxlen(old)
+            return write(old) if always_write else None
     if isinstance(old, (Grown, Rows)) and function is operator.add:
         extend = partial(grown_method, reader) if isinstance(old, Grown) else partial(rows_method, reader)
         extend(old, "extend", [value], {}, node)
-        return write(old) if told else None
+        return write(old) if always_write else None
     if is_array(old):
         can_write(reader, old, node)
     result = dispatch.binary(reader, function, old, value, node)
     if is_array(old):
         check_augmented(reader, old, value, result, node)
         result = as_stored(reader, old, result)
-    return None if changes_in_place(reader, old, value, result, node) and not told else write(result)
+    return None if changes_in_place(reader, old, value, result, node) and not always_write else write(result)
 
 
 def changes_in_place(reader: Reader, old, value, result, node):
@@ -297,7 +297,7 @@ def bind_name(reader: Reader, name: str, value: Any) -> None:
         value = iterator(reader, value.static, *(s for s, _ in value.sources))
         value.cls = (value.cls[0], (*value.cls[1], *reads), value.cls[2])
     if isinstance(value, Struct) and value.kind == "iterator":
-        lend(reader, value.cls[0])
+        freeze(reader, value.cls[0])
     reader.environment.frame.env[name] = value
 
 
@@ -314,7 +314,7 @@ def takes_name(reader: Reader, name, value):
 
 
 def unpack(reader: Reader, target, value):
-    elements, value = target.elts, gone_through(reader, value, target)
+    elements, value = target.elts, iterated_value(reader, value, target)
     star = next((k for k, e in enumerate(elements) if isinstance(e, gast.Starred)), None)
     if isinstance(value, Var) and isinstance(value.fact, Array):
         value = Struct("tuple", rows_to_unpack(reader, value, len(elements), star, target))

@@ -64,7 +64,7 @@ def of_dtype(reader: Reader, dtype: Any, name: str, node: gast.AST | None) -> st
     return name
 
 
-def reach_of(reader: Reader, dtype: Any, node: gast.AST | None) -> None:
+def check_finfo(reader: Reader, dtype: Any, node: gast.AST | None) -> None:
     """np.finfo of a dtype."""
     if in_bfloat16(reader) and np.dtype(dtype) == HALF:
         fail(reader, RuleError, "np.finfo knows nothing of bfloat16", node,

@@ -62,17 +62,17 @@ from gradscribe.ast_transform.reader.choices import chosen, left_by, same_path
 from gradscribe.ast_transform.reader.container_aliases import join_path_structs, join_paths, restore, snapshot
 from gradscribe.ast_transform.reader.dispatch import executes, late
 from gradscribe.ast_transform.reader.dynamic_lists import (
-    gone_through_once,
+    exhaust_generator,
     grow_uneven,
     grown_item,
     has_elements,
-    live_list,
+    refuse_stale_list,
 )
 from gradscribe.ast_transform.reader.frames import fail
 from gradscribe.ast_transform.reader.list_of_tuples import row_from
 from gradscribe.ast_transform.reader.memory import NotSetYet, one_cell_of, storages
 from gradscribe.ast_transform.reader.names import lift
-from gradscribe.ast_transform.reader.objects import dunder, stays_as_it_is
+from gradscribe.ast_transform.reader.objects import dunder, guard_object
 from gradscribe.ast_transform.reader.operands import as_struct, settle, spelled_value
 from gradscribe.ast_transform.reader.states import Reader
 from gradscribe.ast_transform.reader.values import (
@@ -116,7 +116,7 @@ def truth_value(reader: Reader, value: Any, node: gast.AST | None) -> Any:
     """A test: known, or a truth value when running."""
     value = settle(reader, value)
     if isinstance(value, Const):
-        stays_as_it_is(reader, value, bool)
+        guard_object(reader, value, bool)
         return Const(bool(value.value))
     if isinstance(value, (Grown, Rows)):
         return has_elements(reader, value if isinstance(value, Grown) else value.columns[0])
@@ -287,13 +287,13 @@ def branch_of(reader: Reader, test, before, first, second, node, hint):
         return RAISED
     memo: dict[Any, Any] = {}
     merge_arms(reader, before, (state_1, outcome_1), (state_2, outcome_2), branch, memo)
-    result = met_results(reader, outcome_1, outcome_2, branch, node, memo, hint or result_name(reader))
+    result = join_results(reader, outcome_1, outcome_2, branch, node, memo, hint or result_name(reader))
     left_by(reader, branch)
     reader.choices.ended.append(branch)
     return result
 
 
-def met_results(reader: Reader, outcome_1, outcome_2, branch, node, memo, hint):
+def join_results(reader: Reader, outcome_1, outcome_2, branch, node, memo, hint):
     """What a branch returns; None if it goes on."""
     returned = [o for o in (outcome_1, outcome_2) if isinstance(o, Returned)]
     if len(returned) == 2:
@@ -518,8 +518,8 @@ def walk_over_value(reader: Reader, value: Any, node: gast.AST | None) -> Walk:
         return range_walk(reader, value, node)
     value = settle(reader, value)
     if isinstance(value, Grown):
-        live_list(reader, value, node)
-        gone_through_once(reader, value, node)
+        refuse_stale_list(reader, value, node)
+        exhaust_generator(reader, value, node)
         value = value.value
     if isinstance(value, Rows):
         walks = [dispatch.walk_over(reader, column, node) for column in value.columns]
@@ -536,7 +536,7 @@ def walk_over_value(reader: Reader, value: Any, node: gast.AST | None) -> Walk:
         if hasattr(value.value, "__next__"):
             fail(reader, LanguageError, "an iterator from outside the function: reading it here would change it", node,
                  "Make a list of it outside the function.")
-        stays_as_it_is(reader, value, _elements)
+        guard_object(reader, value, _elements)
         try:
             return Walk([lift(reader, v, "item") for v in value.value])
         except TypeError:

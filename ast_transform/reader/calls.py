@@ -34,7 +34,7 @@ from gradscribe.ast_transform.reader.dynamic_lists import (
     array_of_grown,
     comprehended,
     elements_of_grown,
-    gone_through_once,
+    exhaust_generator,
     stacked,
 )
 from gradscribe.ast_transform.reader.filling import IN_PLACE, UNKNOWN_METHODS, call_into, flat_entries
@@ -45,23 +45,23 @@ from gradscribe.ast_transform.reader.iterators import (
     IN_ORDER,
     at_once,
     given_to,
-    made_late,
+    is_lazy,
     made_since,
     read_later,
     shows_lists,
 )
 from gradscribe.ast_transform.reader.list_of_tuples import array_of_rows, unzipped
 from gradscribe.ast_transform.reader.memory import fresh_result, pending_values
-from gradscribe.ast_transform.reader.methods import CALLED_WITH_SHAPE, METHODS, OWN_METHODS, array_of, has_now
+from gradscribe.ast_transform.reader.methods import CALLED_WITH_SHAPE, METHODS, OWN_METHODS, array_of, guarded_hasattr
 from gradscribe.ast_transform.reader.names import lift
 from gradscribe.ast_transform.reader.objects import (
     ASKED,
     Super,
     construct,
     dunder,
+    guard_class_attribute,
     object_attribute,
     of_class,
-    stays_of_class,
     super_attribute,
 )
 from gradscribe.ast_transform.reader.operands import entry_count, known_value, settle, spelled_value
@@ -152,18 +152,18 @@ def attribute_from_outside(reader: Reader, value, name, node):
     try:
         found = getattr(value.value, name)
     except AttributeError as error:
-        has_now(reader, value.value, name)
+        guarded_hasattr(reader, value.value, name)
         close = difflib.get_close_matches(name, dir(value.value), 1) if error.name and isinstance(
             value.value, types.ModuleType) else ()      # without the name, it says itself what to do
         fail(reader, LanguageError, str(error), node, f"Is {close[0]} meant?" if close else "", AttributeError)
     if isinstance(value.value, np.dtype) and of_dtype(reader, value.value, name, node) == "type":
         return Const(found)
     if not reader.context.rule_depth:
-        stays_the_same(reader, value.value, name, found)
+        guard_attribute(reader, value.value, name, found)
     return lift(reader, found, name)
 
 
-def stays_the_same(reader: Reader, holder, name, found):
+def guard_attribute(reader: Reader, holder, name, found):
     """Guard an attribute of a value from outside: the version is valid while it stays what it is now."""
     if is_of_a_library(holder):
         reader.environment.guards.append((holder, name, holder))    # it is read; calls do not ask for it
@@ -315,7 +315,7 @@ def call_value(reader: Reader, function: Any, args: list, words: dict[str, Any],
 def call_known_function(reader: Reader, function: Callable, args: list, words: dict[str, Any],
                         node: gast.AST | None) -> Any:
     found = known_call(reader, function, args, words, node)
-    if _hashable(function) and made_late(function):
+    if _hashable(function) and is_lazy(function):
         shows_lists(reader, found, args, function in IN_ORDER)
     return found
 
@@ -354,7 +354,7 @@ def lists_as_arrays(reader: Reader, function, args, node):
     """The arguments of a function that takes arrays, with arrays in the place of lists of unknown length."""
     for a in args:
         if isinstance(a, Grown):
-            gone_through_once(reader, a, node)
+            exhaust_generator(reader, a, node)
     array_of = array_of_grown if is_of_numpy(function) else elements_of_grown
     return [array_of_rows(reader, a, node) if isinstance(a, Rows) else
             array_of(reader, a) if isinstance(a, Grown) else a for a in args]
@@ -387,7 +387,7 @@ def call_by_kind(reader: Reader, function, args, words, node):
         return function.made_inside_(reader, args, words, node) if hasattr(function, "made_inside_") else \
             construct(reader, function, args, words, node)
     if callable(function) and isinstance(type(function).__call__, types.FunctionType):
-        stays_of_class(reader, type(function), "__call__")
+        guard_class_attribute(reader, type(function), "__call__")
         return dispatch.call_known(reader, types.MethodType(type(function).__call__, function), args, words, node)
     return no_rule(reader, function, args, words, node)
 

@@ -18,7 +18,7 @@ from gradscribe.ast_transform.reader import dispatch
 from gradscribe.ast_transform.reader.choices import same_path
 from gradscribe.ast_transform.reader.container_aliases import places_of_variables
 from gradscribe.ast_transform.reader.dispatch import late
-from gradscribe.ast_transform.reader.dynamic_lists import can_grow, element_of, entered_list, live_list
+from gradscribe.ast_transform.reader.dynamic_lists import can_grow, element_of, entered_list, refuse_stale_list
 from gradscribe.ast_transform.reader.list_of_tuples import element_of_each
 from gradscribe.ast_transform.reader.memory import one_cell_of, places_that_show, storages
 from gradscribe.ast_transform.reader.operands import settle, spelled_value
@@ -356,7 +356,7 @@ def enter_container(reader: Reader, place: tuple, known: dict, held: dict, alias
             reader.memory.tokens[var] = frozenset({var}) | aliases.get(((place, k), path), frozenset()) | (
                 storages(reader, value) if isinstance(value, Var) else frozenset())
             one_cell_of(reader, var, [value])
-            if ((place, k), path) in reading.lent:
+            if ((place, k), path) in reading.maybe_aliased:
                 reader.memory.owned.discard(var)
     return holder, list(holder.items)
 
@@ -369,7 +369,7 @@ def changed_items(reader: Reader, holders: dict, held: dict, stores: dict, lost:
             holder = after[holder.mark][0]
             holders[place] = holder, items
         if isinstance(holder, Grown):
-            live_list(reader, holder, None)
+            refuse_stale_list(reader, holder, None)
             pairs[(place, 0), ()] = held[place, 0][()], holder.value
             continue
         for k, (item, now) in enumerate(zip(items, holder.items)):
@@ -426,7 +426,8 @@ def leave_container(reader: Reader, holders: dict, held: dict, pairs: dict, lost
         holder.version += 1
 
 
-def at_rest(reader: Reader, key: tuple, var: Any, value: Any, n: str, new: dict, reading: Any, aliases: dict) -> bool:
+def has_stable_facts(reader: Reader, key: tuple, var: Any, value: Any, n: str, new: dict, reading: Any,
+                     aliases: dict) -> bool:
     """Whether a carried value has the same facts when a pass ends as when it began."""
     try:
         fact = dispatch.one_fact(reader, var.fact, fact_of(value), f"?{n}")
@@ -444,12 +445,12 @@ def at_rest(reader: Reader, key: tuple, var: Any, value: Any, n: str, new: dict,
             reading.cells.add(key)
             rest = False
         if var in reader.memory.owned and may_share(reader, value):
-            reading.lent.add(key)
+            reading.maybe_aliased.add(key)
             rest = False
     return rest
 
 
-def meet_no_more(reader: Reader, ends: list, reading: Any, aliases: dict) -> bool:
+def has_stable_aliases(reader: Reader, ends: list, reading: Any, aliases: dict) -> bool:
     """Whether carried values that share memory when a pass ends were assumed to share it when it began."""
     rest = True
     arrays = [(key, var, storages(reader, value)) for key, var, value in ends

@@ -88,7 +88,7 @@ def chosen(reader: Reader, var: Any, a: Any, b: Any, branch: Any, kind: Any, mem
             return
     sides = [base_path(reader, v) if is_array(v) else () for v in (a, b)]
     if not all(sides) or sides[0][1] or sides[1][1] or storages(reader, a) != storages(reader, b):
-        choice = Choice(branch, *handed_out(reader, branch, sides))
+        choice = Choice(branch, *exported_sides(reader, branch, sides))
         if count_ways(reader, choice) <= MOST:
             reader.choices.sides[var] = choice
 
@@ -100,7 +100,7 @@ def count_ways(reader: Reader, choice) -> int:
     )
 
 
-def handed_out(reader: Reader, branch, sides):
+def exported_sides(reader: Reader, branch, sides):
     """The sides of a choice; the tests in an arm, and what its views read, are handed on by the branch."""
     return [seen_from_outside(reader, branch, arm, {v for s in arm for v in _set_by(s)}, {}, side)
             for side, arm in zip(sides, (branch.then, branch.orelse))]
@@ -261,7 +261,7 @@ def passed_to_side(reader: Reader, side: Choice | tuple[Any, Any] | tuple[()], n
         with own_block(reader) as block:
             arms.append((block, passed_to_side(reader, inner, new, node)))
     (then, first), (orelse, second) = arms
-    return met_here(reader, side, then, orelse, {array: tuple(
+    return repeat_branch(reader, side, then, orelse, {array: tuple(
         changed.get(array) or unchanged(reader, array, side.step, k) for k, changed in enumerate((first, second)))
         for array in dict.fromkeys([*first, *second])})
 
@@ -340,10 +340,10 @@ def shown_now(reader: Reader, base, side, now):
         with own_block(reader) as block:
             arms.append((block, shown_now(reader, base, inner, after)))
     (then, first), (orelse, second) = arms
-    return met_here(reader, side, then, orelse, {base: (first, second)})[base]
+    return repeat_branch(reader, side, then, orelse, {base: (first, second)})[base]
 
 
-def met_here(reader: Reader, choice, then, orelse, ends) -> dict:
+def repeat_branch(reader: Reader, choice, then, orelse, ends) -> dict:
     """The branch of a choice's test once more; `ends` says what each arm leaves for an array."""
     made, branch = {}, If(choice.step.test, then, orelse, [], reader.build.origin)
     for old, values in ends.items():
@@ -386,7 +386,7 @@ def made_in_arm(reader: Reader, base) -> bool:
 
 
 @late
-def handed_over(reader: Reader, mapping):
+def renamed_choices(reader: Reader, mapping):
     """The choices of arrays that go on under other names."""
     for old, new in mapping.items():
         if old in reader.choices.sides and new is not old and not made_in_arm(reader, old):

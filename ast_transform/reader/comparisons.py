@@ -18,11 +18,11 @@ from gradscribe.ast_transform.reader.branches import logical_and, logical_or, tr
 from gradscribe.ast_transform.reader.containers import TEXTS, UNDECIDED
 from gradscribe.ast_transform.reader.dispatch import late
 from gradscribe.ast_transform.reader.frames import fail, tried
-from gradscribe.ast_transform.reader.items import entry_as_it_was, facts_alike, stands_for
+from gradscribe.ast_transform.reader.items import entry_as_it_was, facts_alike, mark_rows_as_elements
 from gradscribe.ast_transform.reader.iterators import drained
 from gradscribe.ast_transform.reader.list_of_tuples import filled, is_row, leaves_of, one_form
 from gradscribe.ast_transform.reader.methods import array_of
-from gradscribe.ast_transform.reader.objects import dunder, equal_objects, equal_to_outside, stays_as_it_is
+from gradscribe.ast_transform.reader.objects import dunder, equal_objects, equal_to_outside, guard_object
 from gradscribe.ast_transform.reader.operands import known_value, python_value, settle
 from gradscribe.ast_transform.reader.states import Reader
 from gradscribe.ast_transform.reader.ufuncs import operator_entry_by_entry
@@ -142,7 +142,7 @@ def in_order(reader: Reader, items, order, node):
         fail(reader, LanguageError, "values of several kinds in an order that is known only when running", node,
              "Make all of them arrays, or numbers, of one dtype and shape.")
     rows = reader.build.item(array_of(reader, Struct("list", items), node), order)
-    stands_for(reader, rows, items)
+    mark_rows_as_elements(reader, rows, items)
     return [entry_as_it_was(reader, reader.build.item(rows, Const(k)), facts[0], node) for k in range(len(items))]
 
 
@@ -185,7 +185,7 @@ def contains(reader: Reader, holder: Any, value: Any, node: gast.AST | None) -> 
         return any_equal(reader, [i for i, f in zip(holder.items, found) if f is UNDECIDED], value, node)
     if isinstance(holder, Const):
         wanted = known_value(reader, value, "what is looked for", node)
-        stays_as_it_is(reader, holder, lambda held: wanted in held)
+        guard_object(reader, holder, lambda held: wanted in held)
         return Const(tried(reader, operator.contains, holder.value, wanted, node=node))
     fail(reader, LanguageError, "membership in an array is not differentiated", node, "Use np.any(x == value).")
 
@@ -222,7 +222,7 @@ def compared(reader: Reader, function: Callable, left: Any, right: Any, node: ga
     known = isinstance(left, Const) and isinstance(right, Const)
     for v in (left, right):
         if isinstance(v, Const):
-            stays_as_it_is(reader, v, (lambda _: function(left.value, right.value)) if known else None)
+            guard_object(reader, v, (lambda _: function(left.value, right.value)) if known else None)
     made = operator_entry_by_entry(reader, function, left, right, node)
     if made is not None:
         return made

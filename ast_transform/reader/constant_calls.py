@@ -13,7 +13,7 @@ from gradscribe.ast_transform.reader.frames import fail, tried
 from gradscribe.ast_transform.reader.iteration import NOW
 from gradscribe.ast_transform.reader.iterators import drained
 from gradscribe.ast_transform.reader.names import lift
-from gradscribe.ast_transform.reader.objects import stays_as_it_is
+from gradscribe.ast_transform.reader.objects import guard_object
 from gradscribe.ast_transform.reader.operands import demand, python_value, settle
 from gradscribe.ast_transform.reader.states import Reader
 from gradscribe.ast_transform.reader.values import RangeValue, Struct
@@ -27,9 +27,9 @@ def call_now(reader: Reader, function: Callable, args: list, words: dict[str, An
     named = {k: known_part(reader, v, function, node) for k, v in words.items()}
     for part in [*args, *words.values()]:
         if isinstance(part, Const):
-            stays_as_it_is(reader, part, lambda _: function(*given, **named))
+            guard_object(reader, part, lambda _: function(*given, **named))
     made = tried(reader, lambda: function(*given, **named), node=node)
-    return lift(reader, made, "item") if not isinstance(made, (list, tuple)) else unlifted(reader, made)
+    return lift(reader, made, "item") if not isinstance(made, (list, tuple)) else as_own_value(reader, made)
 
 
 def found_in(reader: Reader, held: Any, key: Any, default: Any = None) -> Any:
@@ -56,10 +56,10 @@ def known_part(reader: Reader, value, function, node):
              "Print with print, or make the text of literals.")
 
 
-def unlifted(reader: Reader, made):
+def as_own_value(reader: Reader, made):
     """Lists that a call has just made belong to the function."""
     if isinstance(made, (list, tuple)):
-        return Struct("list" if isinstance(made, list) else "tuple", [unlifted(reader, m) for m in made])
+        return Struct("list" if isinstance(made, list) else "tuple", [as_own_value(reader, m) for m in made])
     return Const(made)
 
 

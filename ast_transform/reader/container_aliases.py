@@ -19,9 +19,9 @@ from gradscribe.ast_transform.reader.values import SPENT, Conflict, Grown, Struc
 from gradscribe.ast_transform.source.diagnose import LanguageError, ShapeError
 
 
-def lend(reader: Reader, containers: Iterable[Any]) -> None:
+def freeze(reader: Reader, containers: Iterable[Any]) -> None:
     containers = list(containers)
-    reader.containers.lent.update(containers)
+    reader.containers.frozen.update(containers)
     reader.containers.outside.update(containers)
 
 
@@ -121,7 +121,7 @@ def related_containers(reader: Reader, made: Any, olds: list, shared: dict, path
     return made
 
 
-def shares_no_more(reader: Reader, own: set, shared: dict) -> bool:
+def has_stable_sharing(reader: Reader, own: set, shared: dict) -> bool:
     """Note which containers the names of a loop share when a pass ends; return whether all of it was known before."""
     found: dict[Any, list] = {}
     rest = True

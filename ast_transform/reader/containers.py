@@ -398,7 +398,7 @@ NOT_OF_A_DEQUE = ("sort",)
 def must_be_own(reader: Reader, holder, node):
     """Refuse to change a container that is an argument: it belongs to the caller."""
     advice = f"Make a new one: {'{**items}' if holder.kind == 'dict' else '[*items]'}."
-    if holder in reader.containers.lent:
+    if holder in reader.containers.frozen:
         fail(reader, LanguageError, f"changing {'an' if holder.kind == 'object' else 'a'} {holder.kind} that an "
              "iterator shows", node,
              f"{advice} Or make the iterator a list.")
@@ -419,7 +419,7 @@ def must_be_own(reader: Reader, holder, node):
         )
 
 
-def kept_within(held: Any, at_left: bool = True) -> Any:
+def drop_beyond_maxlen(held: Any, at_left: bool = True) -> Any:
     """A deque with a maxlen drops elements from one end when it is longer."""
     most = getattr(held.cls, "most", None)
     if most is not None and len(held.items) > most:
@@ -433,7 +433,7 @@ def bounded_method(reader: Reader, value: Any, name: str, args: list, words: dic
     if name == "insert" and len(value.items) == value.cls.most:
         fail(reader, ShapeError, "deque already at its maximum size", node, "Pop an element before.")
     result = container_method(reader, value, name, args, words, node)
-    kept_within(value, name not in ("appendleft", "extendleft"))
+    drop_beyond_maxlen(value, name not in ("appendleft", "extendleft"))
     return result
 
 

@@ -45,7 +45,7 @@ from gradscribe.ast_transform.reader.entry import run
 from gradscribe.ast_transform.reader.expressions import may_be_of_either_kind
 from gradscribe.ast_transform.reader.frames import fail
 from gradscribe.ast_transform.reader.inlining import bound, looped
-from gradscribe.ast_transform.reader.memory import may_be_in, must_be_apart, storages
+from gradscribe.ast_transform.reader.memory import may_be_in, require_distinct_storages, storages
 from gradscribe.ast_transform.reader.names import lift
 from gradscribe.ast_transform.reader.operands import as_operand, as_struct, must_be_plain, parameter, settle
 from gradscribe.ast_transform.reader.outer_state import state_items
@@ -310,7 +310,7 @@ def apart_block(reader: Reader, base: Any, args: list, words: dict[str, Any], en
             fail(reader, LanguageError, "an attribute of an object from outside is set in a function that is "
                  "differentiated inside another", None, "Return the new value.")
         if reader.memory.writes_arguments:
-            must_be_apart(reader, list(env.values()))
+            require_distinct_storages(reader, list(env.values()))
     except Demand as demand:
         given = env.get(demand.variable)
         if isinstance(given, Var):

@@ -191,7 +191,7 @@ def shuffled(reader: Reader, holder, bound, node):
 
 
 @contextmanager
-def undrawn(reader: Reader, what: str, node: gast.AST | None) -> Iterator[Any]:
+def refuse_draws(reader: Reader, what: str, node: gast.AST | None) -> Iterator[Any]:
     before = reader.draws.drawn
     yield
     if reader.draws.drawn != before:

@@ -7,10 +7,10 @@ import numpy as np
 from gradscribe.ast_transform.core.form import Const, Var
 from gradscribe.ast_transform.core.kinds import Array
 from gradscribe.ast_transform.passes.described import fact_of
-from gradscribe.ast_transform.reader.bfloat16 import reach_of
+from gradscribe.ast_transform.reader.bfloat16 import check_finfo
 from gradscribe.ast_transform.reader.dispatch import SPECIAL
 from gradscribe.ast_transform.reader.frames import fail, tried
-from gradscribe.ast_transform.reader.methods import array_of, asked_of_types, method_astype
+from gradscribe.ast_transform.reader.methods import array_of, decide_by_types, method_astype
 from gradscribe.ast_transform.reader.operands import as_operand, python_value, settle
 from gradscribe.ast_transform.reader.states import Reader
 from gradscribe.ast_transform.reader.values import Grown, RangeValue, Struct, Walk
@@ -30,7 +30,7 @@ def call_dtypes(reader: Reader, function, args, words, node):
         return python_value(reader, value, node)
     args = [seen(a) for a in args]
     if function is np.finfo and args and isinstance(args[0], (np.dtype, type, np.generic)):
-        reach_of(reader, args[0] if isinstance(args[0], (np.dtype, type)) else args[0].dtype, node)
+        check_finfo(reader, args[0] if isinstance(args[0], (np.dtype, type)) else args[0].dtype, node)
     return Const(tried(reader, lambda: function(*args, **{k: seen(v) for k, v in words.items()}), node=node))
 
 
@@ -43,7 +43,7 @@ def call_isscalar(reader: Reader, function, args, words, node):
     if isinstance(value, Const):
         return Const(function(value.value))
     if isinstance(value, Var) and isinstance(value.fact, Array):
-        return asked_of_types(reader, value, lambda cls: not issubclass(cls, (np.ndarray, list)), node)
+        return decide_by_types(reader, value, lambda cls: not issubclass(cls, (np.ndarray, list)), node)
     return Const(False)
 
 

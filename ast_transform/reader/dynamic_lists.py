@@ -196,7 +196,7 @@ def length_known(reader: Reader, length):
     return None
 
 
-def or_grown(reader: Reader, node: gast.AST, finish: Callable) -> Any:
+def unrolled_or_loop(reader: Reader, node: gast.AST, finish: Callable) -> Any:
     """A comprehension: over values known now, or else a loop that fills a list."""
     before, block = snapshot(reader), list(reader.build.block)
     try:
@@ -223,7 +223,7 @@ def or_grown(reader: Reader, node: gast.AST, finish: Callable) -> Any:
         body[0].iter = gast.copy_location(Given(dispatch.evaluate(reader, body[0].iter)), body[0].iter)
         env[held] = Struct("list", [])
         reader.containers.own_lists.add(env[held].mark)
-        with own_scope(reader, node.generators, node):
+        with comprehension_scope(reader, node.generators, node):
             dispatch.execute_for(reader, body[0])
         made = env[held]
     except (LanguageError, ShapeError):
@@ -235,7 +235,7 @@ def or_grown(reader: Reader, node: gast.AST, finish: Callable) -> Any:
 
 
 @contextmanager
-def own_scope(reader: Reader, generators: list, node: gast.AST | None) -> Iterator[Any]:
+def comprehension_scope(reader: Reader, generators: list, node: gast.AST | None) -> Iterator[Any]:
     """A scope for the names of a comprehension; refused if an inner function reads another variable of such a name."""
     env, kept = reader.environment.frame.env, {}
     names = {n.id for g in generators for n in gast.walk(g.target) if isinstance(n, gast.Name)}
@@ -291,7 +291,7 @@ def comprehended(reader: Reader, node: gast.AST, function: Any) -> Any:
     over = gast.copy_location(Given(dispatch.evaluate(reader, generator.iter)), generator.iter)
     env[total] = Const(0)
     try:
-        with own_scope(reader, comp.generators, node):
+        with comprehension_scope(reader, comp.generators, node):
             dispatch.execute_for(reader, gast.copy_location(gast.For(generator.target, over, body, [], None), node))
     except LanguageError:
         if not of_all:
@@ -317,10 +317,10 @@ def append_to(reader: Reader, holder, value, node=None, front=False):
         new = Listed(fact.dtype, (fact.dims[0].plus(1), *fact.dims[1:]))
         holder.value = reader.build.let(before.hint, Apply(push_front if front else push, (before, value)), new,
                                         USER)
-    shows_as_well(reader, holder, before, value)
+    note_shared_element(reader, holder, before, value)
 
 
-def shows_as_well(reader: Reader, holder, before, value):
+def note_shared_element(reader: Reader, holder, before, value):
     """Note that a list also refers to the array that was put into it."""
     shown = storages(reader, value) if is_array(value) or may_be_cell(reader, value) else frozenset()
     reader.lists.put_in |= shown
@@ -331,7 +331,7 @@ def shows_as_well(reader: Reader, holder, before, value):
 @late
 def grown_method(reader: Reader, holder: Any, name: str, args: list, words: dict[str, Any],
                  node: gast.AST | None) -> Any:
-    live_list(reader, holder, node)
+    refuse_stale_list(reader, holder, node)
     if name != "copy":
         about_to_change(reader, holder, node)
     reader.memory.writes += holder.mark not in reader.containers.own_lists
@@ -352,10 +352,10 @@ def grown_method(reader: Reader, holder: Any, name: str, args: list, words: dict
         return pop_from(reader, holder)
     if name == "pop" and isinstance(args[0], Const) and args[0].value == 0 and len(args) == 1 and not words:
         item = grown_item(reader, holder, Const(0), node)
-        left_with(reader, holder, Const(slice(1, None)), node)
+        keep_slice(reader, holder, Const(slice(1, None)), node)
         return item
     if name == "reverse" and not args and not words:
-        return left_with(reader, holder, Const(slice(None, None, -1)), node)
+        return keep_slice(reader, holder, Const(slice(None, None, -1)), node)
     if name == "copy" and not args:
         return copied_list(reader, holder)
     fail(reader, LanguageError, f"the method {name} of a list whose length is known only when running", node,
@@ -395,7 +395,7 @@ def taken_from(reader: Reader, items, value):
     return value
 
 
-def left_with(reader: Reader, holder, index, node):
+def keep_slice(reader: Reader, holder, index, node):
     """The list holds a slice of what it held."""
     part = grown_item(reader, holder, index, node)
     holder.value, holder.version = part.value, holder.version + 1
@@ -423,18 +423,18 @@ def list_of(reader: Reader, array: Any, name: str | None = None) -> Any:
 
 
 @contextmanager
-def going_over(reader: Reader, value: Any, walk: Any) -> Iterator[Any]:
+def while_iterated(reader: Reader, value: Any, walk: Any) -> Iterator[Any]:
     """The lists that a loop goes through; those whose elements come in their order say where the loop is."""
     walk.lists = [[mark, None, in_order] for mark, in_order in lists_in(reader, value).items()]
-    reader.lists.gone_over += walk.lists
+    reader.lists.iterated += walk.lists
     yield
-    del reader.lists.gone_over[len(reader.lists.gone_over) - len(walk.lists):]
+    del reader.lists.iterated[len(reader.lists.iterated) - len(walk.lists):]
 
 
 @late
 def about_to_change(reader: Reader, holder, node, place=None):
     """Refuse a change of a list that a loop iterates over, other than at the element that was just read."""
-    for mark, here, in_order in reader.lists.gone_over:
+    for mark, here, in_order in reader.lists.iterated:
         just_read = in_order and here is not None and same_operand(place, here)
         if mark is holder.mark and not just_read:
             fail(reader, LanguageError, "a list changes while a loop goes through it", node,
@@ -446,14 +446,14 @@ def about_to_change(reader: Reader, holder, node, place=None):
                      node, "Make a list of the iterator where it stands: list(...).")
 
 
-def a_generator(reader: Reader, made: Any) -> Any:
+def as_generator(reader: Reader, made: Any) -> Any:
     """What Python makes only once: of an array of unknown length it is the list of its elements."""
     if isinstance(made, Grown):
         made.once = len(reader.loops.reading)
     return made
 
 
-def gone_through_once(reader: Reader, holder: Any, node: gast.AST | None) -> None:
+def exhaust_generator(reader: Reader, holder: Any, node: gast.AST | None) -> None:
     """Refuse a second iteration over a generator, and mark it as exhausted, even if a loop may leave it early."""
     if holder.once is None:
         return
@@ -463,7 +463,7 @@ def gone_through_once(reader: Reader, holder: Any, node: gast.AST | None) -> Non
     holder.once = SPENT
 
 
-def live_list(reader: Reader, holder: Any, node: gast.AST | None) -> None:
+def refuse_stale_list(reader: Reader, holder: Any, node: gast.AST | None) -> None:
     """The list holds what it held when its elements were put in."""
     if isinstance(holder.value, Conflict):
         dispatch.write_out(reader, holder.value, node)
@@ -473,7 +473,7 @@ def live_list(reader: Reader, holder: Any, node: gast.AST | None) -> None:
 
 @late
 def grown_item(reader: Reader, holder: Any, index: Any, node: gast.AST | None) -> Any:
-    live_list(reader, holder, node)
+    refuse_stale_list(reader, holder, node)
     if isinstance(index, Slice) or isinstance(index, Const) and isinstance(index.value, slice):
         whole = holder.value.fact
         part = type(whole)(whole.dtype, (unknown(f"?{holder.value.hint}"), *whole.dims[1:]))
@@ -490,7 +490,7 @@ def grown_item(reader: Reader, holder: Any, index: Any, node: gast.AST | None) -
 @late
 def array_of_grown(reader: Reader, holder: Any) -> Any:
     """np.array(list)"""
-    live_list(reader, holder, None)
+    refuse_stale_list(reader, holder, None)
     fact = holder.value.fact
     if reader.unroll:
         return holder.value
@@ -508,7 +508,7 @@ def elements_of_grown(reader: Reader, holder: Any) -> Any:
 
 def grown_result(reader: Reader, holder: Any) -> Any:
     """The list as a result: emitted code returns it; compiled code an array, of which a list is made."""
-    live_list(reader, holder, None)
+    refuse_stale_list(reader, holder, None)
     return Pack("grown", (holder.value,), (), holder.element) if reader.unroll else holder.value
 
 
@@ -580,12 +580,12 @@ def can_grow(reader: Reader, holder: Any, places: list, own: set) -> bool:
 
 
 def length_of_grown(reader: Reader, holder: Any) -> Any:
-    live_list(reader, holder, None)
+    refuse_stale_list(reader, holder, None)
     return reader.build.length(holder.value, 0)
 
 
 def has_elements(reader: Reader, holder: Any) -> Any:
-    live_list(reader, holder, None)
+    refuse_stale_list(reader, holder, None)
     if reader.unroll:
         return reader.build.apply(operator.gt, length_of_grown(reader, holder), Const(0))
     return reader.build.let("t", Apply(nonempty, (holder.value,)), Array(bool))
@@ -593,7 +593,7 @@ def has_elements(reader: Reader, holder: Any) -> Any:
 
 def set_grown(reader: Reader, holder: Any, index: Any, value: Any, node: gast.AST | None) -> None:
     """items[index] = value"""
-    live_list(reader, holder, node)
+    refuse_stale_list(reader, holder, node)
     about_to_change(reader, holder, node, index)
     reader.memory.writes += holder.mark not in reader.containers.own_lists
     reader.memory.written.append({holder.mark})
@@ -605,7 +605,7 @@ def set_grown(reader: Reader, holder: Any, index: Any, value: Any, node: gast.AS
     same_kind(reader, holder, element_of(reader, [value], node), node)
     before, value = holder.value, as_operand(reader, settle(reader, value))
     holder.value = reader.build.let(before.hint, Apply(put, (before, index, value)), before.fact, USER)
-    shows_as_well(reader, holder, before, value)
+    note_shared_element(reader, holder, before, value)
 
 
 def entered_list(reader: Reader, holder: Any, fact: Any, name: str) -> Any:

@@ -40,7 +40,7 @@ def is_report(reader: Reader, function: Any) -> bool:
 
 
 @late
-def told(reader: Reader, node: gast.AST, keep: Callable | None = None, what: str = "a report") -> Any:
+def report_effect(reader: Reader, node: gast.AST, keep: Callable | None = None, what: str = "a report") -> Any:
     """A report, an assertion or a raise as an operation, with its values as operands; it changes nothing."""
     if any(isinstance(n, gast.NamedExpr) for n in gast.walk(node)):
         fail(reader, LanguageError, f"a name is set in {what}", node, REPORT)
@@ -95,11 +95,11 @@ def told(reader: Reader, node: gast.AST, keep: Callable | None = None, what: str
 @late
 def effect(reader: Reader, node):
     """A statement that is kept as it stands."""
-    reader.build.block.append(Effect(as_it_stands(reader, node), reader.build.origin))
+    reader.build.block.append(Effect(quoted_tree(reader, node), reader.build.origin))
 
 
 @late
-def as_it_stands(reader: Reader, node):
+def quoted_tree(reader: Reader, node):
     """A piece of the user's tree as an operation, with the values of its names."""
     lookup = reader.environment.frame.source.scope.lookup
     held = {n.id: in_scope(reader, n.id) for n in gast.walk(node) if isinstance(n, gast.Name)}

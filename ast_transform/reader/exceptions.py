@@ -128,10 +128,10 @@ def decided_when_running(reader: Reader, node, body, by_structure):
         handlers = [gast.ExceptHandler(h.type, None, a) for h, a in zip(node.handlers, answers[1:])]
         tree = gast.Try([statement], handlers, answers[0], [])
         made.append(
-            reader.build.let("raised", dispatch.as_it_stands(reader, tree), Array(int if several else bool), USER)
+            reader.build.let("raised", dispatch.quoted_tree(reader, tree), Array(int if several else bool), USER)
         )
 
-    dispatch.told(reader, gast.copy_location(gast.Expr(evaluated), tried), keep, "what a try tries")
+    dispatch.report_effect(reader, gast.copy_location(gast.Expr(evaluated), tried), keep, "what a try tries")
 
     def arm(handlers):
         if not handlers:

@@ -28,7 +28,7 @@ from gradscribe.ast_transform.reader.branches import (
 from gradscribe.ast_transform.reader.calls import WRITTEN_OUT
 from gradscribe.ast_transform.reader.comparisons import compared, contains, hashed
 from gradscribe.ast_transform.reader.container_aliases import same_object
-from gradscribe.ast_transform.reader.containers import binary_on_containers, kept_within, put_all
+from gradscribe.ast_transform.reader.containers import binary_on_containers, drop_beyond_maxlen, put_all
 from gradscribe.ast_transform.reader.dispatch import EVALUATE, evaluates, late
 from gradscribe.ast_transform.reader.draws import call_known
 from gradscribe.ast_transform.reader.dynamic_lists import copied_list, grown_method
@@ -105,7 +105,7 @@ def binary(reader: Reader, function: Callable, left: Any, right: Any, node: gast
             return found
         made = binary_on_containers(reader, function, left, right, node)
         cls = next((v.cls for v in (left, right) if hasattr(getattr(v, "cls", None), "most")), None)
-        return made if cls is None else kept_within(Struct("list", made.items, (), cls))
+        return made if cls is None else drop_beyond_maxlen(Struct("list", made.items, (), cls))
     if isinstance(left, Const) and isinstance(right, Const) and (
             isinstance(left.value, (str, bytes)) or isinstance(right.value, (str, bytes))):
         return Const(tried(reader, function, left.value, right.value, node=node))

@@ -18,7 +18,7 @@ from gradscribe.ast_transform.reader.frames import fail, locate
 from gradscribe.ast_transform.reader.list_of_tuples import row_item
 from gradscribe.ast_transform.reader.memory import pending_values, storages
 from gradscribe.ast_transform.reader.names import lift
-from gradscribe.ast_transform.reader.objects import dunder, stays_as_it_is
+from gradscribe.ast_transform.reader.objects import dunder, guard_object
 from gradscribe.ast_transform.reader.operands import (
     as_given,
     as_struct,
@@ -131,7 +131,7 @@ def item_of(reader: Reader, value: Any, index: Any, node: gast.AST | None) -> An
             unfit = no_array(fact_of(value))
             fail(reader, ShapeError, str(unfit), node, unfit.advice)
         key = known_value(reader, index, "the index of a container", node)
-        stays_as_it_is(reader, value, lambda held: held[key])
+        guard_object(reader, value, lambda held: held[key])
         try:
             return lift(reader, value.value[key], "item")
         except LanguageError:
@@ -154,7 +154,7 @@ def chosen_item(reader: Reader, value, index, node):
             if known is None:
                 raise
         else:
-            stands_for(reader, rows, value.items)
+            mark_rows_as_elements(reader, rows, value.items)
             return entry_as_it_was(reader, reader.build.item(rows, index), facts[0], node)
     if known is None:
         demand(reader, index, "the index of a container", node)
@@ -163,7 +163,7 @@ def chosen_item(reader: Reader, value, index, node):
     )
 
 
-def stands_for(reader: Reader, rows: Any, items: list) -> None:
+def mark_rows_as_elements(reader: Reader, rows: Any, items: list) -> None:
     """The rows of a new array stand for elements of a list: they are not written to, and change as those do."""
     reader.lists.chosen_rows.add(rows)
     reader.memory.tokens[rows] = storages(reader, rows).union(*(storages(reader, i) for i in items if holds_memory(i)))

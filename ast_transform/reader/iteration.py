@@ -41,18 +41,18 @@ from gradscribe.ast_transform.reader.containers import (
     SPECIAL_KINDS,
     count_into,
     dict_fromkeys,
-    kept_within,
+    drop_beyond_maxlen,
     made_of,
 )
 from gradscribe.ast_transform.reader.dispatch import SPECIAL, late
-from gradscribe.ast_transform.reader.dynamic_lists import a_generator
+from gradscribe.ast_transform.reader.dynamic_lists import as_generator
 from gradscribe.ast_transform.reader.frames import fail, tried
 from gradscribe.ast_transform.reader.items import entry_as_it_was, item_of
 from gradscribe.ast_transform.reader.iterators import as_it_was, drained, iterator, iterator_moves, read_by, read_later
 from gradscribe.ast_transform.reader.memory import one_cell_of, pending_values
 from gradscribe.ast_transform.reader.methods import array_of, call_float, is_vector
 from gradscribe.ast_transform.reader.names import lift
-from gradscribe.ast_transform.reader.objects import gone_through
+from gradscribe.ast_transform.reader.objects import iterated_value
 from gradscribe.ast_transform.reader.operands import known_value, settle, spelled_value
 from gradscribe.ast_transform.reader.states import Reader
 from gradscribe.ast_transform.reader.values import SPENT, Endless, Grown, Struct, View, Walk
@@ -64,7 +64,7 @@ from gradscribe.ast_transform.source.trees import name_at
 @late
 def walk_over(reader: Reader, value: Any, node: gast.AST | None) -> Walk:
     """How a loop goes through a value; of a container it is known which."""
-    value = gone_through(reader, value, node)
+    value = iterated_value(reader, value, node)
     if isinstance(value, Struct) and value.kind == "iterator":
         return Walk(drained(reader, value, node), reads=value.cls[1])
     if isinstance(value, Endless):
@@ -81,7 +81,7 @@ def walk_over(reader: Reader, value: Any, node: gast.AST | None) -> Walk:
 
 @late
 def elements_of(reader: Reader, value: Any, node: gast.AST | None, fixed: bool = True) -> list:
-    value = gone_through(reader, value, node)
+    value = iterated_value(reader, value, node)
     if isinstance(value, (Endless, View)) or isinstance(value, Struct) and value.kind == "iterator":
         return list(cast(list, walk_over(reader, value, node).static))
     return elements_of_value(reader, value, node, fixed)
@@ -289,7 +289,7 @@ def mapped_over(reader: Reader, function, given, node):
         name("zip", gast.Load), [name(n, gast.Load) for n in names[1:]], []))
     call = at(gast.Call(name(names[0], gast.Load), [name(n, gast.Load) for n in items], []))
     try:
-        return a_generator(
+        return as_generator(
             reader, dispatch.evaluate(reader, at(gast.ListComp(call, [gast.comprehension(target, over, [], 0)])))
         )
     finally:
@@ -338,7 +338,7 @@ def call_extreme(reader: Reader, function, args, words, node):
             fail(reader,
                 ShapeError, f"{function.__name__} of arrays is ambiguous", node, f"Use np.{function.__name__}imum."
             )
-    if any(of_kinds_apart(fact_of(result), fact_of(item)) for item in items[1:]):
+    if any(promote_differently(fact_of(result), fact_of(item)) for item in items[1:]):
         result = chosen_by(reader, function, items, items, node)
     else:
         for item in items[1:]:
@@ -465,7 +465,7 @@ def call_collection(reader: Reader, function, args, words, node):
         return dict_fromkeys(reader, args[0], node, *args[1:])
     if function is collections.defaultdict:
         factory, *args = args or [Const(None)]
-        kind = type("defaultdict", (collections.defaultdict,), {"factory": factory, "stands_for": function})
+        kind = type("defaultdict", (collections.defaultdict,), {"factory": factory, "mark_rows_as_elements": function})
         return Struct("dict", *made_of(reader, args, words, node), kind)
     if function is collections.OrderedDict:
         return Struct("dict", *made_of(reader, args, words, node), function)
@@ -476,18 +476,18 @@ def call_collection(reader: Reader, function, args, words, node):
     given = {**dict(zip(("iterable", "maxlen"), args)), **words}
     most = known_value(reader, given.get("maxlen", Const(None)), "the maxlen of a deque", node)
     items = elements_of(reader, given["iterable"], node) if "iterable" in given else []
-    return kept_within(Struct("list", items, (), collections.deque if most is None else bounded(most)))
+    return drop_beyond_maxlen(Struct("list", items, (), collections.deque if most is None else bounded(most)))
 
 
 @functools.cache
 def bounded(most):
     """The class of the deques that have this maxlen."""
-    made = type("deque", (collections.deque,), {"most": most, "stands_for": collections.deque})
+    made = type("deque", (collections.deque,), {"most": most, "mark_rows_as_elements": collections.deque})
     SPECIAL_KINDS[made] = "deque"
     return made
 
 
-def of_kinds_apart(a, b):
+def promote_differently(a, b):
     """Whether the dtype of what is computed with one of two numbers depends on which one it is."""
     return isinstance(a, Array) and isinstance(b, Array) and (a.dtype, a.weak) != (b.dtype, b.weak) and any(
         not n.weak and n.dtype.itemsize < 8 * (1 + (n.kind == "c")) for n in (a, b))

@@ -38,7 +38,7 @@ IN_ORDER = (enumerate, zip, map)        # element k is made of elements k
 MAY_SHOW = (Walk, Var, Struct, Grown, Rows)
 
 
-def made_late(function: Any) -> bool:
+def is_lazy(function: Any) -> bool:
     """Whether a function gives an iterator, whose elements Python makes when they are asked for."""
     return function is iter or isinstance(function, type) and issubclass(function, Iterator)
 
@@ -116,7 +116,7 @@ def iterator(reader: Reader, items: list, *sources: Any, late: Any = None) -> An
     reads = tuple((f, n, v) for f, n, v in reads if not isinstance(v, Struct))
     reads += tuple(r for s in lists for r in read_by(reader, s))
     if late is not None:            # what is only handed on may change before it is taken
-        reads += unwritten_since_now(reader, sources)
+        reads += storages_read_later(reader, sources)
     return shows_lists(reader, Struct("iterator", items, (), (tuple(sources_of(sources)), reads, False)), lists)
 
 
@@ -170,7 +170,7 @@ def lists_shown(reader: Reader, value: Any) -> Collection[Any]:
     return reader.containers.shown_lists.get(value, {}) if isinstance(value, MAY_SHOW) else {}
 
 
-def unwritten_since_now(reader: Reader, values):
+def storages_read_later(reader: Reader, values):
     """What must not be written from now on: the arrays and the containers that values are, show or hold.
 
     Objects from outside that the function writes are among them: what an element is made by may read them.
@@ -224,7 +224,7 @@ def read_later(reader: Reader, value: Any, arrays: Iterable[Any], late: gast.AST
     """
     reads, held = names_read(reader, late)
     arrays = [*arrays, *held, *(v for _, _, v in reads)]
-    made = () if late is None else unwritten_since_now(reader, arrays)
+    made = () if late is None else storages_read_later(reader, arrays)
     reader.containers.late[getattr(value, "mark", value)] = [
         *((f, n, v) for f, n, v in reads if not isinstance(v, Struct)), *names_that_show(reader, arrays), *made,
         *(r for a in arrays for r in read_by(reader, a))]

@@ -43,7 +43,6 @@ from gradscribe.ast_transform.reader.carries import (
     _undefined,
     after_struct,
     as_floats,
-    at_rest,
     changed_containers,
     changed_items,
     container_at,
@@ -51,13 +50,14 @@ from gradscribe.ast_transform.reader.carries import (
     enter_container,
     entered_value,
     has_alias,
+    has_stable_aliases,
+    has_stable_facts,
     is_steady,
     kept_from_before,
     leaf_of,
     leave_container,
     left_unset,
     may_share,
-    meet_no_more,
     not_kept,
     operand_paths,
     paired,
@@ -65,7 +65,7 @@ from gradscribe.ast_transform.reader.carries import (
     same_precision,
 )
 from gradscribe.ast_transform.reader.choices import carried_with
-from gradscribe.ast_transform.reader.container_aliases import related_containers, restore, shares_no_more, snapshot
+from gradscribe.ast_transform.reader.container_aliases import has_stable_sharing, related_containers, restore, snapshot
 from gradscribe.ast_transform.reader.dynamic_lists import grow, may_grow, uneven
 from gradscribe.ast_transform.reader.expressions import evaluate
 from gradscribe.ast_transform.reader.frames import fail
@@ -250,7 +250,7 @@ def enter_name(reader: Reader, loop, this, n):
             storages(reader, value) if isinstance(value, Var) else frozenset())
         if (n, path) in reading.cells or may_be_cell(reader, value):
             reader.views.cells.add(var)
-        if (n, path) in reading.lent:
+        if (n, path) in reading.maybe_aliased:
             reader.memory.owned.discard(var)
 
 
@@ -322,24 +322,24 @@ def is_stable(reader: Reader, loop, this):
     if this.items is None:
         return False
     ends = [(key, var, value) for key, (var, value) in this.items.items()]
-    rest = all([at_rest(reader, key, var, value, var.hint, this.facts, reading, loop.aliases)
+    rest = all([has_stable_facts(reader, key, var, value, var.hint, this.facts, reading, loop.aliases)
                 for key, var, value in ends])
     if drops_unsteady_names(reader, loop):
         return False
     named = ends_of_names(reader, loop, this)
-    rest = all([at_rest(reader, key, var, value, key[0], this.facts, reading, loop.aliases)
+    rest = all([has_stable_facts(reader, key, var, value, key[0], this.facts, reading, loop.aliases)
                 for key, var, value in named]) and rest
     ends += named
     ends += [((n, ()), this.inner[n][()], frame.env[n]) for n in loop.kept
              if n in this.inner and is_array(frame.env.get(n))]
-    rest = meet_no_more(reader, ends, reading, loop.aliases) and rest
+    rest = has_stable_aliases(reader, ends, reading, loop.aliases) and rest
     for key, _, value in ends:          # what a name shows when a pass ends, it shows when the next begins
         if key in reading.carried and isinstance(value, Var):
-            token, stood_for = reading.carried[key], reader.memory.stood_for
-            stood_for[token] = stood_for.get(token, frozenset()) | storages(reader, value)
+            token, possible_storages = reading.carried[key], reader.memory.possible_storages
+            possible_storages[token] = possible_storages.get(token, frozenset()) | storages(reader, value)
     rest = keeps_what_is_read(reader, loop) and rest
-    rest = loses_no_more(loop) and rest
-    rest = shares_no_more(reader, {(frame, n) for n in loop.names}, reading.shared) and rest
+    rest = has_stable_names(loop) and rest
+    rest = has_stable_sharing(reader, {(frame, n) for n in loop.names}, reading.shared) and rest
     if not rest:
         loop.known = {**loop.known, **this.facts}
     return rest
@@ -389,7 +389,7 @@ def keeps_what_is_read(reader: Reader, loop):
     return rest
 
 
-def loses_no_more(loop):
+def has_stable_names(loop):
     """Whether a pass makes no more names uncertain; what it does is uncertain in the next pass, and after the loop."""
     reading, rest = loop.reading, True
     for f, env in loop.start:

@@ -38,7 +38,7 @@ from gradscribe.ast_transform.reader.carries import (
 from gradscribe.ast_transform.reader.container_aliases import restore, snapshot
 from gradscribe.ast_transform.reader.derivatives import root_arguments
 from gradscribe.ast_transform.reader.dispatch import executes, late
-from gradscribe.ast_transform.reader.dynamic_lists import going_over
+from gradscribe.ast_transform.reader.dynamic_lists import while_iterated
 from gradscribe.ast_transform.reader.expressions import evaluate
 from gradscribe.ast_transform.reader.frames import fail, here
 from gradscribe.ast_transform.reader.iteration import pass_by_pass, walk_over, walking
@@ -83,7 +83,7 @@ def execute_for(reader: Reader, node):
     node = made_in_passes(reader, node)
     value = evaluate(reader, node.iter)
     walk = walk_over(reader, value, node.iter)
-    with pending_values(reader, [source for _, _, source in walk.items]) as held, going_over(reader, value, walk):
+    with pending_values(reader, [source for _, _, source in walk.items]) as held, while_iterated(reader, value, walk):
         walk.held = held
         outcome = walked_over(reader, node, walk)
         if walk.static is None:         # a pass may have written what the next one's element is made of
@@ -153,7 +153,7 @@ def stays_a_loop(reader: Reader, node, walk):
                 if passes is not None:
                     restore(before)
                     reader.build.block[:] = held
-                    return first_apart(reader, node, walk, error) if passes else None
+                    return peel_first_pass(reader, node, walk, error) if passes else None
                 fail_in_passes(reader, error, node)
             write_out_loop(reader, here(reader, node))
             raise
@@ -164,7 +164,7 @@ def stays_a_loop(reader: Reader, node, walk):
         reader.loops.must_stay = outer
 
 
-def still_shown(reader: Reader, walk, node):
+def refuse_stale_walk(reader: Reader, walk, node):
     """What a loop walks over is known in each pass."""
     if any(isinstance(s, Conflict) for s in walk.held):
         fail(reader, LanguageError, "this may be a view or a copy of an array that the loop changes",
@@ -185,7 +185,7 @@ def certain_passes(reader: Reader, walk):
     return True
 
 
-def first_apart(reader: Reader, node, walk, reason):
+def peel_first_pass(reader: Reader, node, walk, reason):
     """The first pass before the loop, where it gives what is carried another kind."""
     try:
         assign(reader, node.target, walk.at(Const(0), [reader.build.item(s, Const(0), h) for h, _, s in walk.items]))
@@ -194,7 +194,7 @@ def first_apart(reader: Reader, node, walk, reason):
             return outcome
         if isinstance(walk.count, Const) and walk.count.value == 1:
             return None
-        still_shown(reader, walk, node)
+        refuse_stale_walk(reader, walk, node)
         rest = tuple((h, f, reader.build.item(s, Slice(Const(1), None, None)))
                      for (h, f, _), s in zip(walk.items, walk.held))
         later = reader.build.apply(operator.sub, walk.count, Const(1))
@@ -256,7 +256,7 @@ def by_index(reader: Reader, node, walk):
 
     def bind():
         place = reader.environment.frame.env[index]
-        still_shown(reader, walk, node)
+        refuse_stale_walk(reader, walk, node)
         values = [reader.build.item(entry_of_pass(reader, s), place, h) if not _is_range(s) else
                   entry_of_range(s.args, place, reader.build.apply, Const) for h, _, s in walk.items]
         assign(reader, node.target, walk.at(place, values))
@@ -300,7 +300,7 @@ def written_out_passes(reader: Reader, walk, node):
                 return
             if walk.static is not None:
                 return assign(reader, node.target, passed_value(reader, values[k]))
-            still_shown(reader, walk, node)
+            refuse_stale_walk(reader, walk, node)
             place = Const(k)
             values_now = [entry_of_range(s.args, place, reader.build.apply, Const) if _is_range(s)
                           else reader.build.item(s, place, h) for (h, _, _), s in zip(walk.items, walk.held)]
@@ -328,7 +328,7 @@ def for_loop(reader: Reader, node, walk):
     reader.loops.natural_indices |= {index, *(v for v, source in items if from_zero(source))}
 
     def enter():
-        still_shown(reader, walk, node)
+        refuse_stale_walk(reader, walk, node)
         bound = walk.at(index, [row_of_pass(reader, v, source, index) for v, source in items])
         name_after(node.target, bound, {index, *(v for v, _ in items)})
         assign(reader, node.target, bound)

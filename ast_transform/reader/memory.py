@@ -32,6 +32,7 @@ from gradscribe.ast_transform.reader.views import (
     index_of,
     is_array,
     is_number,
+    is_plain_number,
     is_view,
     is_whole,
     joined,
@@ -40,12 +41,11 @@ from gradscribe.ast_transform.reader.views import (
     may_be_cell,
     may_show,
     moved_back,
-    not_let,
     one_entry,
     own_view,
+    refuse_if_locked,
     rowwise,
     same_view_again,
-    shows_nothing,
 )
 from gradscribe.ast_transform.source.diagnose import OF_OBJECTS, LanguageError, ShapeError
 
@@ -89,7 +89,7 @@ def storages(reader: Reader, var: Any) -> frozenset:
             found = storages(reader, viewed(made))
         else:
             found = frozenset({var})
-            if isinstance(made, Apply) and not shows_nothing(reader, var):
+            if isinstance(made, Apply) and not is_plain_number(reader, var):
                 found = found.union(*map(partial(storages, reader), may_show(reader, made)))
         reader.memory.tokens[var] = found
     return found
@@ -107,20 +107,20 @@ def distinct_storages(reader: Reader, left: list) -> None:
     elsewhere = frozenset().union(*(storages(reader, v) for _, _, v in places_that_show(reader) if v not in mine))
     for k, (value, first, last) in enumerate(left):
         meets = [v for v, before, after in left[:k] if first & before or last & after]
-        reader.memory.stood_for[value] = first | last
+        reader.memory.possible_storages[value] = first | last
         reader.memory.tokens[value] = (first | last) & elsewhere | {value, *meets}
 
 
 def may_be_in(reader: Reader, var: Any) -> frozenset:
     """The storages of an array, and those that it may be in because a loop exchanges arrays."""
-    return stood_for_by(reader, storages(reader, var))
+    return with_possible_storages(reader, storages(reader, var))
 
 
-def stood_for_by(reader: Reader, tokens):
+def with_possible_storages(reader: Reader, tokens):
     """These storages, and those that each may be one of: what a loop leaves is in one of those from before it."""
     found = list(tokens)
     for t in found:
-        found += [u for u in reader.memory.stood_for.get(t, ()) if u not in found]
+        found += [u for u in reader.memory.possible_storages.get(t, ()) if u not in found]
     return frozenset(found)
 
 
@@ -226,7 +226,7 @@ def can_write(reader: Reader, holder: Any, node: gast.AST | None) -> None:
              "Put a new array into another list, or write into an array of them all: np.array(items).")
     locked = locked_by(reader, base)
     if locked is not None:
-        not_let(reader, locked, node)
+        refuse_if_locked(reader, locked, node)
     if not of_one_dtype(reader, base):
         fail(reader, ShapeError, f"{base.hint} holds whole numbers on one path and {base.fact.dtype} on another: "
              "what is written may be cut off", node, "Create it with the dtype that holds both.")
@@ -246,7 +246,7 @@ def can_write(reader: Reader, holder: Any, node: gast.AST | None) -> None:
 
 def writes_storages(reader: Reader, written: frozenset, node: gast.AST | None) -> None:
     """What is written may be an argument, and must be no array from outside the function."""
-    written = stood_for_by(reader, written)
+    written = with_possible_storages(reader, written)
     for outside, _ in reader.environment.captured.values():
         if written & storages(reader, outside):
             fail(reader, LanguageError, f"{outside.hint} is an array from outside the function: writing into it "
@@ -255,7 +255,7 @@ def writes_storages(reader: Reader, written: frozenset, node: gast.AST | None) -
         reader.memory.writes_arguments = True
 
 
-def must_be_apart(reader: Reader, arguments: list) -> None:
+def require_distinct_storages(reader: Reader, arguments: list) -> None:
     """Require that the arrays given to a function that writes into them have different storages."""
     known = [storages(reader, v) for v in arguments if is_array(v)]
     if any(a & b for k, a in enumerate(known) for b in known[:k]):
@@ -332,7 +332,7 @@ def hand_over(reader: Reader, mapping: dict, but: Collection[Any] = ()) -> None:
     memo = {}
     for old, new in mapping.items():
         reader.views.layouts[new] = rowwise(reader, old)
-    dispatch.handed_over(reader, mapping)
+    dispatch.renamed_choices(reader, mapping)
     for place, key, value in list(places_that_show(reader)):
         if place is reader.environment.frame.env and key in but:
             continue
@@ -373,7 +373,7 @@ class Loop:
         self.shared = {}                    # by name and place in it: the containers that it may be when a pass ends
         self.before = frozenset()           # what names show when a pass begins: the storages
         self.around = frozenset()           # of them those of what the loop does not carry
-        self.lent = set()                   # names whose array may be another's when a pass ends
+        self.maybe_aliased = set()          # names whose array may be that of another name when a pass ends
         self.written = frozenset()          # the storages that a pass writes into
         self.carried = {}                   # by name and place in it: the storage of what it carries, in each reading
 

@@ -22,7 +22,7 @@ from gradscribe.ast_transform.reader.dispatch import SPECIAL, late
 from gradscribe.ast_transform.reader.dynamic_lists import (
     array_of_grown,
     copied_list,
-    gone_through_once,
+    exhaust_generator,
     grown_method,
     length_of_grown,
     list_of,
@@ -35,9 +35,9 @@ from gradscribe.ast_transform.reader.objects import (
     assign_attribute,
     class_of,
     dunder,
+    guard_object,
     has_attribute,
     put_attribute,
-    stays_as_it_is,
 )
 from gradscribe.ast_transform.reader.operands import (
     as_operand,
@@ -223,7 +223,7 @@ def call_len(reader: Reader, function, args, words, node):
             fail(reader, ShapeError, "a scalar has no length", node)
         return reader.build.length(value, 0)
     if isinstance(value, Const):
-        stays_as_it_is(reader, value, len)
+        guard_object(reader, value, len)
         return Const(len(value.value))
     if isinstance(value, Var) and isinstance(value.fact, Opaque):
         quoted = Quoted(gast.parse("len(text)", mode="eval").body, ("text",), None)
@@ -318,7 +318,7 @@ def call_container(reader: Reader, function, args, words, node):
     if isinstance(value, Struct) and value.kind == "dict":
         return Struct(function.__name__, [Const(k) for k in value.keys])
     if function is list and isinstance(value, Grown):
-        gone_through_once(reader, value, node)
+        exhaust_generator(reader, value, node)
         return copied_list(reader, value)
     if function is list and isinstance(value, Rows):
         return copied_rows(reader, value)
@@ -401,7 +401,7 @@ def isinstance_of_value(reader: Reader, function: Callable, args: list, words: d
     if isinstance(value, (Struct, Grown, Rows)) and not (isinstance(value, Struct) and value.kind == "iterator"):
         return Const(issubclass(class_of(reader, value), classes))
     if isinstance(value, Var) and isinstance(value.fact, Array):
-        return asked_of_types(reader, value, lambda cls: issubclass(cls, classes), node)
+        return decide_by_types(reader, value, lambda cls: issubclass(cls, classes), node)
     if isinstance(value, (FunctionValue, Bound, Method)):
         kinds = (types.FunctionType,) if isinstance(value, FunctionValue) else (
             functools.partial, types.MethodType) if isinstance(value, Bound) else (
@@ -413,7 +413,7 @@ def isinstance_of_value(reader: Reader, function: Callable, args: list, words: d
          "Test the types of arguments, and of literals.")
 
 
-def asked_of_types(reader: Reader, value: Any, answer: Callable, node: gast.AST | None) -> Any:
+def decide_by_types(reader: Reader, value: Any, answer: Callable, node: gast.AST | None) -> Any:
     """What is asked of the type of an array or a number, where all types that it may have agree."""
     fact = value.fact
     classes = [list if isinstance(fact, Listed) else fact.dtype if fact.weak else np.ndarray if fact.dims else
@@ -441,20 +441,20 @@ def call_getattr(reader: Reader, function, args, words, node):
     value = settle(reader, args[0])
     if function is hasattr:
         if isinstance(value, Const):
-            return Const(has_now(reader, value.value, name))
+            return Const(guarded_hasattr(reader, value.value, name))
         if isinstance(value, Var) and isinstance(value.fact, Array):
-            return asked_of_types(reader, value, lambda cls: hasattr(cls, name), node)
+            return decide_by_types(reader, value, lambda cls: hasattr(cls, name), node)
         if isinstance(value, (Struct, Grown)):
             return Const(has_attribute(reader, value, name))
         fail(reader, LanguageError, f"hasattr of {spelled_value(reader, value)} is not known when transforming", node,
              "Test the attributes of objects and of arrays.")
     if len(args) > 2 and (isinstance(value, (Struct, Grown)) and not has_attribute(reader, value, name) or
-                          isinstance(value, Const) and not has_now(reader, value.value, name)):
+                          isinstance(value, Const) and not guarded_hasattr(reader, value.value, name)):
         return args[2]
     return dispatch.read_attribute(reader, value, name, node)
 
 
-def has_now(reader: Reader, value: Any, name: str) -> bool:
+def guarded_hasattr(reader: Reader, value: Any, name: str) -> bool:
     """Whether an object from outside has an attribute; the version holds as long as that stays so."""
     found = hasattr(value, name)
     if hasattr(value, "__dict__") and not is_of_a_library(value):
@@ -575,7 +575,7 @@ def call_float(reader: Reader, function: Callable, args: list, words: dict[str, 
         return call_complex(reader, function, [], words, node) if words else Const(function())
     value, *others = (settle(reader, a) for a in args)
     if not words and all(isinstance(v, Const) for v in (value, *others)):
-        stays_as_it_is(reader, value, function)
+        guard_object(reader, value, function)
         try:
             return Const(function(*(v.value for v in (value, *others))))
         except (ValueError, TypeError) as error:
@@ -643,7 +643,7 @@ def call_type(reader: Reader, function, args, words, node):
     if not isinstance(fact_of(value), Array):
         fail(reader, LanguageError, f"the type of {spelled_value(reader, value)} is not known when transforming", node,
              "Test the types of arguments, and of literals.")
-    return asked_of_types(reader, value, lambda cls: cls, node)
+    return decide_by_types(reader, value, lambda cls: cls, node)
 
 
 def call_all(reader: Reader, function, args, words, node):

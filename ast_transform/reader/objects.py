@@ -112,7 +112,7 @@ def construct_object(reader: Reader, cls, args, words, node):
     if made_by_dataclass(cls) is not None:
         fill_fields(reader, made, made_by_dataclass(cls), args, words, node)
     elif isinstance(cls.__init__, types.FunctionType):
-        stays_of_class(reader, cls, "__init__")
+        guard_class_attribute(reader, cls, "__init__")
         dispatch.call_known(reader, cls.__init__, [made, *args], words, node)
     elif new is None and (args or words):
         fail(reader, ShapeError, f"{cls.__name__} takes no arguments", node)
@@ -182,7 +182,7 @@ def class_of(reader: Reader, value: Any) -> type:
     if isinstance(value, (Grown, Rows)):
         return list
     cls = value.cls or {"list": list, "tuple": tuple, "dict": dict}[value.kind]
-    return vars(cls).get("stands_for", cls)
+    return vars(cls).get("mark_rows_as_elements", cls)
 
 
 def has_attribute(reader: Reader, value: Any, name: str) -> bool:
@@ -190,7 +190,7 @@ def has_attribute(reader: Reader, value: Any, name: str) -> bool:
         inspect.getattr_static(class_of(reader, value), name, None) is not None
 
 
-def gone_through(reader: Reader, value: Any, node: gast.AST | None) -> Any:
+def iterated_value(reader: Reader, value: Any, node: gast.AST | None) -> Any:
     """What a loop over an object goes through."""
     value = settle(reader, value) if isinstance(value, Part) else value
     if not isinstance(value, Struct) or value.kind != "object" and (
@@ -285,7 +285,7 @@ def of_class(reader: Reader, value: Any, cls: type, classes: tuple, name: str, n
     if found is None:
         fail(reader, LanguageError, f"{cls.__name__!r} object has no attribute {name!r}".replace("'", ""), node,
              python=AttributeError)
-    stays_of_class(reader, cls if classes is cls.__mro__ else owner, name)
+    guard_class_attribute(reader, cls if classes is cls.__mro__ else owner, name)
     if isinstance(found, property):
         return dispatch.call_known(reader, found.fget, [value], {}, node)
     if isinstance(found, functools.cached_property):
@@ -310,7 +310,7 @@ def of_class(reader: Reader, value: Any, cls: type, classes: tuple, name: str, n
     return lift(reader, found, name)
 
 
-def stays_as_it_is(reader: Reader, value: Any, ask: Callable | None = None) -> None:
+def guard_object(reader: Reader, value: Any, ask: Callable | None = None) -> None:
     """The version holds as long as an object from outside has its attributes: Python itself was asked about it.
 
     ask: what it was asked, which is asked again at each call
@@ -327,7 +327,7 @@ def stays_as_it_is(reader: Reader, value: Any, ask: Callable | None = None) -> N
             reader.environment.kind_guards.append(lambda: _same_answer(ask(held), answer))
 
 
-def stays_of_class(reader: Reader, cls: type, name: str) -> None:
+def guard_class_attribute(reader: Reader, cls: type, name: str) -> None:
     """The version holds as long as a class of the user's has the same under a name: a method may be replaced."""
     found = getattr(cls, name, None)
     if not reader.context.rule_depth and not isinstance(found, types.MethodType) and not is_of_a_library(cls):
@@ -405,7 +405,7 @@ def dunder(reader: Reader, value: Any, name: str | None) -> Any:
     found = inspect.getattr_static(value.cls, name, None)
     if not isinstance(found, types.FunctionType) or found.__code__.co_filename == "<string>":   # by a dataclass
         return None
-    stays_of_class(reader, value.cls, name)
+    guard_class_attribute(reader, value.cls, name)
     return found
 
 

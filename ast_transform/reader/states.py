@@ -68,7 +68,7 @@ class Memory:
         self.writes = 0                 # how many writes there have been
         self.written: list = []         # what each write has changed: storages, or the mark of a container
         self.writes_arguments = False   # whether an argument is written
-        self.stood_for: dict = {}       # storages that what a loop leaves may be in, of those before the loop
+        self.possible_storages: dict = {}       # which storages from before a loop a value that it leaves may be in
         self.owned: set = set()         # variables that were made for one name
         self.pending: list = []         # values that an expression holds while the rest of it is read
 
@@ -101,7 +101,7 @@ class Containers:
 
     def __init__(self) -> None:
         self.outside: set = set()       # those of the user's module and closures: never changed
-        self.lent: set = set()          # those that an iterator shows as they were: not changed any more
+        self.frozen: set = set()        # those that an iterator reads later: they may not change any more
         self.origins: dict = {}         # what a container may be that a branch has chosen, by mark
         self.given_marks: set = set()   # marks of those that are arguments
         self.given_changed: Any = None  # where one of them is changed
@@ -116,7 +116,7 @@ class Lists:
     """Lists whose length is known only when running."""
 
     def __init__(self) -> None:
-        self.gone_over: list = []       # those that a loop being read goes through
+        self.iterated: list = []        # those that a loop being read iterates over
         self.uneven: dict = {}          # those that a branch leaves in two lengths, by mark: what they hold
         self.carried: set = set()       # those that loops carry
         self.row_lists: set = set()     # those that stand in such a list

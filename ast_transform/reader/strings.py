@@ -22,7 +22,7 @@ from gradscribe.ast_transform.reader.dispatch import evaluates
 from gradscribe.ast_transform.reader.draws import refuse_drawing_text
 from gradscribe.ast_transform.reader.frames import fail, in_scope, tried
 from gradscribe.ast_transform.reader.names import read_name
-from gradscribe.ast_transform.reader.objects import stays_as_it_is
+from gradscribe.ast_transform.reader.objects import guard_object
 from gradscribe.ast_transform.reader.operands import as_operand, python_value
 from gradscribe.ast_transform.reader.states import Reader
 from gradscribe.ast_transform.source.diagnose import LanguageError
@@ -64,7 +64,7 @@ def formatted(reader: Reader, node):
         return "".join(formatted(reader, part) for part in node.values)
     value = dispatch.evaluate(reader, node.value)
     if isinstance(value, Const):
-        stays_as_it_is(reader, value, str)
+        guard_object(reader, value, str)
     value = python_value(reader, value, node)
     conversions: dict[int, Callable[..., Any]] = {-1: lambda v: v, 115: str, 114: repr, 97: ascii}
     value = conversions[node.conversion](value)

@@ -229,11 +229,11 @@ def call_piecewise(reader: Reader, function, args, words, node):
                     "Convert x before: x.astype(float).",
                 )
             return written_into(reader, y, test, value, node)
-        y = where_there_are(reader, test, written, y, node)
+        y = written_if_any(reader, test, written, y, node)
     return as_cell(reader, reader.build.item(y, Const(0))) if scalar else y
 
 
-def where_there_are(reader: Reader, test, written, y, node):
+def written_if_any(reader: Reader, test, written, y, node):
     """What a piece writes; under a test where it may raise for no entries: NumPy does not call it for none."""
     before, held = snapshot(reader), list(reader.build.block)
     made = written()

@@ -40,7 +40,8 @@ def is_view(reader: Reader, var: Any) -> bool:
     if not isinstance(made, Apply) or not made.args:
         return False
     parent = viewed(made)
-    if parent is None or reader.views.flats.get(parent) or shows_nothing(reader, parent) or shows_nothing(reader, var):
+    if parent is None or reader.views.flats.get(parent) or is_plain_number(reader, parent) or \
+            is_plain_number(reader, var):
         return False
     memory = memory_of(made)
     if memory is CONTIGUOUS and isinstance(parent.fact, Array):
@@ -161,7 +162,7 @@ def locked_by(reader: Reader, var: Any) -> Any:
     return None
 
 
-def not_let(reader: Reader, made: Any, node: gast.AST | None) -> None:
+def refuse_if_locked(reader: Reader, made: Any, node: gast.AST | None) -> None:
     name = getattr(made.function, "__name__", "")
     fail(reader, LanguageError, f"np.{name} gives a view that NumPy does not let be written", node,
          "Copy first: .copy(); or index the array itself.")
@@ -171,7 +172,7 @@ def moved_back(reader: Reader, made: Any, new: Any, parent: Any, node: gast.AST 
     """The array whose entries, moved by an operation, are `new`."""
     name, memory, rule = getattr(made.function, "__name__", ""), memory_of(made), RULES.get(made.function)
     if memory is LOCKED:
-        not_let(reader, made, node)
+        refuse_if_locked(reader, made, node)
     part = memory is PART and rule is not None and "written" in rule.parts
     if part:
         place = place_written(reader, made, new, parent)
@@ -221,7 +222,7 @@ def may_be_cell(reader: Reader, var: Any) -> bool:
     return rule is not None and bool(rule.options.get("cell"))
 
 
-def shows_nothing(reader: Reader, var: Any) -> bool:
+def is_plain_number(reader: Reader, var: Any) -> bool:
     """Whether a value is certainly a plain number, without an alias: reading an entry copies it."""
     return alias.is_number(var) and not may_be_cell(reader, var)
 
