@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Assignments: to names, attributes and items, augmented assignments, and unpacking.
 
-The tree of an assignment comes in; afterwards the names of the frame and the containers hold the value.  A write into
-an array becomes a statement, see `memory.py`.
+The tree of an assignment comes in; afterwards the names of the frame, or the containers, hold the value.  A write
+into an array becomes a statement, see `memory.py`.
 """
 import functools
 import inspect
@@ -84,7 +84,7 @@ def execute_assign(reader: Reader, node):
     if isinstance(value, Struct) and value.kind == "iterator" and reader.memory.writes != writes:
         fail(reader, LanguageError, "an iterator that changes something when it is gone through", node.value,
              "Make a list of it where it stands.")
-    with pending_values(reader, [value]) as held:         # a target before may write into it
+    with pending_values(reader, [value]) as held:         # an earlier target may write into it
         for target in node.targets:
             assign(reader, target, held[0])
 
@@ -119,7 +119,7 @@ def execute_aug_assign(reader: Reader, node):
     if isinstance(target, gast.Name):
         with pending_values(
             reader, [read_name(reader, target.id, target)]
-        ) as held:  # what is read meanwhile may change it
+        ) as held:  # evaluating the right-hand side may change it
             value = dispatch.evaluate(reader, node.value)
         old = held[0]
         if isinstance(old, (Struct, Grown, Rows, Conflict)):
@@ -151,7 +151,7 @@ def execute_aug_assign(reader: Reader, node):
 
 
 def has_setter(reader: Reader, holder, target):
-    """Whether an assignment calls a method of the user's class: a property's setter, or __setitem__."""
+    """Whether an assignment calls a method of the user's class: the setter of a property, or __setitem__."""
     if not isinstance(holder, Struct) or holder.cls is None:
         return False
     if isinstance(target, gast.Subscript):
@@ -160,9 +160,9 @@ def has_setter(reader: Reader, holder, target):
 
 
 def augmented_value(reader: Reader, function, old, value, node, write, always_write=False):
-    """old op= value: in place for what can be changed; `write` puts a new value where the old one was.
+    """old op= value: in place where the type is mutable, otherwise by `write(new value)`.
 
-    always_write: what is changed in place is put there as well, since a method of the user's is given it
+    always_write: call `write` after a change in place too, since a setter of the user's class expects the call
     """
     if isinstance(old, Struct):
         in_place = dunder(reader, old, f"__i{OPERATORS[function]}__")
@@ -185,7 +185,7 @@ def augmented_value(reader: Reader, function, old, value, node, write, always_wr
 
 
 def changes_in_place(reader: Reader, old, value, result, node):
-    """x += v where x has aliases: each of them gets the result."""
+    """Whether x += v has been written into x and all its aliases; False if x has none."""
     if not is_array(old):
         if may_be_cell(reader, old) and (is_view(reader, old) or shows_a_cell(reader, old)):
             fail(reader, LanguageError, f"{old.hint} may be an array without axes, which something else shows, or a "
@@ -199,7 +199,7 @@ def changes_in_place(reader: Reader, old, value, result, node):
 
 
 def as_stored(reader: Reader, old, result):
-    """What x op= v leaves in x, in x's dtype."""
+    """The result of x op= v, converted to x's dtype."""
     fact = fact_of(result)
     if not isinstance(fact, Array) or np.dtype(fact.dtype) == np.dtype(old.fact.dtype):
         return result
@@ -207,7 +207,7 @@ def as_stored(reader: Reader, old, result):
 
 
 def augment_item(reader: Reader, holder, node):
-    """x[i] += v reads and writes one place; entries that an index array names twice are written once."""
+    """x[i] += v: reads and writes one place; an entry that an index array selects twice is written once."""
     if not is_array(holder):
         refuse_write(reader, node.target, holder)
     index, before = read_index(reader, node.target.slice), holder
@@ -215,7 +215,7 @@ def augment_item(reader: Reader, holder, node):
         value = settle(reader, dispatch.evaluate(reader, node.value))
     holder = held[0]
     value = as_operand(reader, array_of(reader, value, node) if isinstance(value, Struct) else value)
-    if holder is not before:            # a number was read before what is added has changed the array
+    if holder is not before:            # x[i], if it is a number, was read before evaluating v changed the array
         shown = item_of(reader, before, index, node.target)
         old = item_of(reader, holder, index, node.target) if is_array(shown) and is_view(reader, shown) else shown
         return write_entry(
@@ -247,7 +247,7 @@ def augment_item(reader: Reader, holder, node):
 
 
 def check_augmented(reader: Reader, old, value, result, node):
-    """Refuse an x += v on an array that would change its dtype or shape."""
+    """Refuse x += v if it would change the dtype or shape of the array x."""
     fact, kinds = fact_of(value) if isinstance(value, (Var, Const)) else None, "biufc"
     fits = np.can_cast(np.dtype(fact_of(result).dtype), np.dtype(old.fact.dtype), "same_kind")
     wider = isinstance(fact, Array) and (kinds.index(fact.kind) > kinds.index(old.fact.kind) or
@@ -290,7 +290,7 @@ def assign_item(reader: Reader, holder, index, value, target):
 
 
 def bind_name(reader: Reader, name: str, value: Any) -> None:
-    """Name a value; one that the statement has just made takes the name."""
+    """Bind a name to a value; a temporary that the statement has just made is renamed to it."""
     takes_name(reader, name, value)
     if isinstance(value, Walk) and value.static is not None:
         reads = value.reads
@@ -302,7 +302,7 @@ def bind_name(reader: Reader, name: str, value: Any) -> None:
 
 
 def takes_name(reader: Reader, name, value):
-    """Rename the value that the statement has just made to the name that it is assigned to."""
+    """Rename a temporary that the statement has just made to the name that it is assigned to."""
     made = value.value if isinstance(value, Grown) else value
     if (
         isinstance(made, Var)
@@ -344,7 +344,7 @@ def unpack(reader: Reader, target, value):
         and all(isinstance(i, Part) and isinstance(i.fact, Array) for i in items)
         and all(isinstance(e, gast.Name) for e in elements)
         and value.kind != "record"
-        and len(items) > 1          # of one it is an item
+        and len(items) > 1          # a single value is read as an item
     ):
         whole = operand_of_part(reader, value.whole)
         named = reader.build.several(
@@ -352,7 +352,7 @@ def unpack(reader: Reader, target, value):
         )
         for k, (e, v) in enumerate(zip(elements, named)):
             reader.environment.frame.env[e.id] = v
-            reader.views.walked[v] = Apply(operator.getitem, (whole, Const(k)))     # an array of the container
+            reader.views.walked[v] = Apply(operator.getitem, (whole, Const(k)))     # an array inside the container
         return
     with pending_values(reader, [passed_value(reader, i) for i in items]) as held:
         for k, e in enumerate(elements):
@@ -360,7 +360,7 @@ def unpack(reader: Reader, target, value):
 
 
 def rows_to_unpack(reader: Reader, array, n, star, node):
-    """The rows of an array, as unpacking into n names sees them: at a star it is the list of all that are left."""
+    """The rows of an array for unpacking into n names; a starred name gets the list of the remaining rows."""
     if not array.fact.dims:
         fail(reader, ShapeError, "a scalar cannot be unpacked", node)
     length, least = array.fact.dims[0], n if star is None else n - 1
@@ -384,7 +384,7 @@ def rows_to_unpack(reader: Reader, array, n, star, node):
 
 
 def raise_where(reader: Reader, compare, value, number, why, node):
-    """if compare(value, number): raise ValueError(why), as Python does where values are unpacked."""
+    """if compare(value, number): raise ValueError(why), as Python does for unpacking."""
     def fails():
         dispatch.effect(reader, gast.parse(f"raise ValueError({why!r})").body[0])
         return RAISED
@@ -393,6 +393,6 @@ def raise_where(reader: Reader, compare, value, number, why, node):
 
 
 def holds(value, mark):
-    """Whether a container is a value, or contains it."""
+    """Whether a value is the container with this mark, or contains it."""
     inner = value.items if isinstance(value, Struct) else held_by(value)
     return getattr(value, "mark", None) is mark or any(holds(v, mark) for v in inner)

@@ -31,12 +31,12 @@ from gradscribe.ast_transform.source.diagnose import LanguageError
 
 
 class Unordered(Exception):
-    """Values whose order is known only when running."""
+    """Raised for values whose order is known only at run time."""
 
 
 @dataclass(eq=False, slots=True)
 class Ordered:
-    """A value of the reader that Python's sorts and searches compare, as far as it is known."""
+    """A wrapper by which Python's own sort and search compare values of the reader."""
     holder: Any
     value: Any
 
@@ -49,7 +49,7 @@ class Ordered:
 
 @late
 def is_equal(reader: Reader, a, b):
-    """Whether two values are equal, or UNDECIDED; one value is equal to itself."""
+    """Whether two values are equal: True, False or UNDECIDED; a value equals itself."""
     a, b = settle(reader, a), settle(reader, b)
     if a is b:
         return True
@@ -102,7 +102,7 @@ def is_less(reader: Reader, a, b):
 
 @late
 def sorted_items(reader: Reader, items: list, key: Any, reverse: bool, node: gast.AST | None) -> list:
-    """Items in the order of their keys."""
+    """The items, sorted by their keys."""
     values = [settle(reader, i if key is None else dispatch.call_value(reader, key, [i], {}, node)) for i in items]
     keys = [Ordered(reader, v) for v in values]
     try:
@@ -113,7 +113,7 @@ def sorted_items(reader: Reader, items: list, key: Any, reverse: bool, node: gas
 
 
 def sorted_when_running(reader: Reader, items, keys, reverse, node):
-    """Items in the order of numbers, or of tuples of numbers, that are known when running."""
+    """The items, sorted by numbers or tuples of numbers that are known only at run time."""
     rows = all(map(is_row, keys))
     for key in keys[1:] if rows else ():
         one_form(reader, keys[0], key, node)
@@ -121,7 +121,7 @@ def sorted_when_running(reader: Reader, items, keys, reverse, node):
     if not all(is_real_number(reader, v) for column in columns for v in column):
         fail(reader, LanguageError, "the order of these values is known only when running", node,
              "Sort an array: np.sort(np.array(values)), or values[np.argsort(keys)].")
-    step = -1 if reverse else 1         # equal ones stay in their order, in reverse too
+    step = -1 if reverse else 1         # the sort is stable, also in reverse
     columns = [array_of(reader, Struct("list", list(column)[::step]), node) for column in columns]
     if len(columns) == 1:
         order = dispatch.rule_call(reader, np.argsort, columns, {"kind": Const("stable")}, node)
@@ -131,7 +131,7 @@ def sorted_when_running(reader: Reader, items, keys, reverse, node):
 
 
 def in_order(reader: Reader, items, order, node):
-    """The elements of a list, which are alike, in an order that is known only when running."""
+    """The elements of a homogeneous list, in an order that is known only at run time."""
     if all(map(is_row, items)):
         for row in items[1:]:
             one_form(reader, items[0], row, node)
@@ -156,7 +156,7 @@ def is_real_number(reader: Reader, value):
 @late
 def place_of(reader: Reader, items: list, value: Any, node: gast.AST | None,
              known: str = "the place of this value") -> int | None:
-    """The first place where a value stands, or None."""
+    """The index of the first item that equals a value, or None."""
     for k, item in enumerate(items):
         same = is_equal(reader, item, value)
         if same is UNDECIDED:
@@ -191,7 +191,7 @@ def contains(reader: Reader, holder: Any, value: Any, node: gast.AST | None) -> 
 
 
 def any_equal(reader: Reader, items, value, node):
-    """value in items, for numbers that are known when running."""
+    """value in items, for numbers that are known only at run time."""
     result = Const(False)
     for item in map(partial(settle, reader), [value, *items]):
         fact = fact_of(item) if isinstance(item, (Var, Const)) else None
@@ -218,7 +218,7 @@ def in_progression(reader: Reader, values, value, node):
 
 
 def compared(reader: Reader, function: Callable, left: Any, right: Any, node: gast.AST | None) -> Any:
-    """== and < of containers and of values known now; with an array, a list of numbers is one."""
+    """== and < of containers and known values; compared with an array, a list of numbers is converted to one."""
     known = isinstance(left, Const) and isinstance(right, Const)
     for v in (left, right):
         if isinstance(v, Const):
@@ -252,7 +252,7 @@ def hashed(reader: Reader, key: Any, node: gast.AST | None) -> Any:
 
 
 def sorted_places(holder: Any, keys: list, largest: bool) -> Any:
-    """The place of the first largest or smallest key; None if that is known only when running."""
+    """The index of the first largest or smallest key; None if that is known only at run time."""
     held = [Ordered(holder, k) for k in keys]
     try:
         return (max if largest else min)(range(len(keys)), key=held.__getitem__)

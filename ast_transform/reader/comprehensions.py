@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Comprehensions and generator expressions: a tree comes in; a container of the values of its passes comes out."""
+"""Comprehensions and generator expressions: a tree comes in; a container of its elements comes out."""
 import gast
 
 from gradscribe.ast_transform.core.form import Const
@@ -58,7 +58,7 @@ def evaluate_dict_comp(reader: Reader, node):
 
 @late
 def comprehension(reader: Reader, generators, element, node):
-    """The elements of a comprehension over values known now."""
+    """The elements of a comprehension over values that are known while reading."""
     if not generators:
         return [element()]
     first, *rest = generators

@@ -22,7 +22,7 @@ from gradscribe.ast_transform.source.diagnose import LanguageError
 
 @late
 def call_now(reader: Reader, function: Callable, args: list, words: dict[str, Any], node: gast.AST | None) -> Any:
-    """A function of texts and numbers that are known now."""
+    """Call a function of strings and numbers that are known while reading."""
     given = [known_part(reader, a, function, node) for a in args]
     named = {k: known_part(reader, v, function, node) for k, v in words.items()}
     for part in [*args, *words.values()]:
@@ -33,7 +33,7 @@ def call_now(reader: Reader, function: Callable, args: list, words: dict[str, An
 
 
 def found_in(reader: Reader, held: Any, key: Any, default: Any = None) -> Any:
-    """held.get(key, default) of a dict from outside whose keys are classes, dtypes and the like."""
+    """held.get(key, default) for a captured dict whose keys are classes, dtypes and the like."""
     key = hashed(reader, key, None)
     return lift(reader, held[key], "item") if key in held else Const(None) if default is None else default
 
@@ -57,7 +57,7 @@ def known_part(reader: Reader, value, function, node):
 
 
 def as_own_value(reader: Reader, made):
-    """Lists that a call has just made belong to the function."""
+    """A value that a call has just made; lists in it belong to the function, not to the caller."""
     if isinstance(made, (list, tuple)):
         return Struct("list" if isinstance(made, list) else "tuple", [as_own_value(reader, m) for m in made])
     return Const(made)
