@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is looked up by the kind of a node, by a function that is called, or before it is defined.
+"""Tables of the reader's functions: by kind of node, by the function that is called, and by name for late binding.
 
-A reader of trees is mutually recursive: an expression holds calls, and a call reads a function's expressions.  Modules
-of this folder import each other in one direction; what is defined further up is called by way of this one.
+Reading a tree is mutually recursive: an expression contains calls, and a call reads a function's expressions.  Modules
+of this folder import each other in one direction; calls in the other direction go through this module.
 
 - `EXECUTE`, `EVALUATE`, `FITS`: by the class of a statement, an expression, a pattern
-- `SPECIAL`: by the function that is called, for all that have a meaning of their own here
+- `SPECIAL`: by the function that is called, if the reader handles its calls specially
 - the functions listed below: by name; the module that defines one marks it with `late`
 
 >>> from gradscribe.ast_transform.reader import calls, dispatch
@@ -92,17 +92,17 @@ def late(function: Function) -> Function:
 
 
 def executes(name: str) -> Callable[[Function], Function]:
-    """The function reads statements of this class."""
+    """A decorator that registers the function for statements of this class."""
     return _entered(EXECUTE, name)
 
 
 def evaluates(name: str) -> Callable[[Function], Function]:
-    """The function reads expressions of this class."""
+    """A decorator that registers the function for expressions of this class."""
     return _entered(EVALUATE, name)
 
 
 def fits(name: str) -> Callable[[Function], Function]:
-    """The function decides whether a value fits patterns of this class."""
+    """A decorator that registers the function for patterns of this class."""
     return _entered(FITS, name)
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Queries of dtypes and shapes, such as np.result_type: a call comes in, and its result, known now, comes out."""
+"""Queries of dtypes and shapes, such as np.result_type: a call comes in, and its result, a constant, comes out."""
 from functools import partial
 
 import numpy as np
@@ -18,7 +18,7 @@ from gradscribe.ast_transform.source.diagnose import ShapeError
 
 
 def call_dtypes(reader: Reader, function, args, words, node):
-    """np.result_type, np.can_cast and their kin: of an array its dtype, of Python's numbers their type counts."""
+    """np.result_type, np.can_cast and similar: an array is replaced by its dtype, a Python number by its type."""
     def seen(value):
         value = settle(reader, value)
         value = array_of(reader, value, node) if isinstance(value, Struct) and holds_arrays(value) else value
@@ -48,7 +48,7 @@ def call_isscalar(reader: Reader, function, args, words, node):
 
 
 def call_iscomplexobj(reader: Reader, function, args, words, node):
-    """np.iscomplexobj and np.isrealobj: a dtype is known when transforming."""
+    """np.iscomplexobj and np.isrealobj, which depend on the dtype only."""
     value = settle(reader, args[0])
     value = array_of(reader, value, node) if isinstance(value, Struct) else value
     if not isinstance(fact_of(value), Array):
@@ -66,7 +66,7 @@ def call_iterable(reader: Reader, function, args, words, node):
 
 
 def call_broadcast_shapes(reader: Reader, function, args, words, node):
-    """The axes of shapes that meet; of lengths that are not known, one stands for all that are equal."""
+    """np.broadcast_shapes; equal lengths that are unknown are represented by one of them."""
     shapes = []
     for a in map(partial(settle, reader), args):
         items = a.items if isinstance(a, Struct) else a.value if isinstance(a, Const) else [a]
