@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The entry of the reader: a frame comes in, and the value that its function returns comes out.
 
-The body is read statement by statement, in Python's order.
+The body is read statement by statement, in execution order.
 """
 from typing import Any
 
@@ -27,7 +27,7 @@ from gradscribe.ast_transform.source.read import parts_of
 
 @late
 def run(reader: Reader, frame: Any, entered: bool = False) -> Any:
-    """Execute a frame's body and give its result; `entered`: from outside any function that is read."""
+    """Read a frame's body and return its result; `entered`: it is the outermost function that is read."""
     tree, first = frame.source.tree, not reader.environment.stack and not reader.context.rule_depth
     reader.environment.stack.append(frame)
     before = reader.build.origin
@@ -36,7 +36,7 @@ def run(reader: Reader, frame: Any, entered: bool = False) -> Any:
     if first and reader.containers.apart:
         frame.env.update({n: own_parts(reader, v) for n, v in frame.env.items()})
     if first and reader.unroll:
-        own = {getattr(a, "id", a) for a in (tree.args.vararg, tree.args.kwarg)}    # of *args and **named
+        own = {getattr(a, "id", a) for a in (tree.args.vararg, tree.args.kwarg)}    # *args and **named
         for n, value in frame.env.items():
             for held in value.items if n in own and isinstance(value, Struct) else [value]:
                 mark_given(reader, held)
