@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Loops: a `for` or a `while` comes in; a loop with its carries, or its unrolled passes, come out."""
+"""Loops: a `for` or a `while` comes in; a loop with its carries, or its unrolled passes, comes out."""
 import functools
 import math
 import operator
@@ -69,7 +69,7 @@ from gradscribe.ast_transform.source.trees import nodes
 
 
 class Bind(gast.stmt):
-    """Gives a loop's target its value in a pass."""
+    """Binds a loop's target to its value in a pass."""
     _fields = ("target",)
 
     def __init__(self, target, run):
@@ -86,7 +86,7 @@ def execute_for(reader: Reader, node):
     with pending_values(reader, [source for _, _, source in walk.items]) as held, while_iterated(reader, value, walk):
         walk.held = held
         outcome = walked_over(reader, node, walk)
-        if walk.static is None:         # a pass may have written what the next one's element is made of
+        if walk.static is None:         # a pass may have written what the next element is computed from
             must_be_unwritten(reader, walk.reads, node.iter)
         return outcome
 
@@ -102,7 +102,7 @@ def walked_over(reader: Reader, node, walk):
 
 @contextmanager
 def within_loop(reader: Reader, node, walk):
-    """Notes a loop that may be written out, with the loops around it; gives whether it is."""
+    """A context that records a loop that may be unrolled, with its enclosing loops; its value: whether it is."""
     place, number = here(reader, node), passes_now(reader, walk)
     if number is not None:
         reader.loops.countable[place] = number, tuple(reader.loops.around)
@@ -114,7 +114,7 @@ def within_loop(reader: Reader, node, walk):
 
 
 def passes_now(reader: Reader, walk):
-    """How many passes a loop has, as it is written or in the example; None if only running tells."""
+    """The number of passes of a loop, from the source or the example arguments; None if known only at run time."""
     if walk.static is not None:
         return len(walk.static)
     length = fact_of(walk.count).length if isinstance(walk.count, Var) else None
@@ -122,7 +122,7 @@ def passes_now(reader: Reader, walk):
 
 
 def fixed_number(reader: Reader, walk):
-    """Whether the number of passes is certain; the version holds to that of the example."""
+    """Whether the number of passes is fixed; the version is then specialised to it."""
     if walk.static is not None or isinstance(walk.count, Const):
         return True
     length = fact_of(walk.count).length
@@ -130,7 +130,7 @@ def fixed_number(reader: Reader, walk):
 
 
 def stays_a_loop(reader: Reader, node, walk):
-    """Read a loop as a loop, where that is possible."""
+    """Read a loop as a loop if possible; otherwise unroll it."""
     can_stay = walk.count is not None
     must = walk.static is None
     if not can_stay:
@@ -165,14 +165,14 @@ def stays_a_loop(reader: Reader, node, walk):
 
 
 def refuse_stale_walk(reader: Reader, walk, node):
-    """What a loop walks over is known in each pass."""
+    """Refuse a loop if the body may change the array that it iterates over."""
     if any(isinstance(s, Conflict) for s in walk.held):
         fail(reader, LanguageError, "this may be a view or a copy of an array that the loop changes",
              getattr(node, "iter", node), "Loop over a copy: .copy().")
 
 
 def certain_passes(reader: Reader, walk):
-    """Whether a loop over an argument's axis runs at all, which the version then holds to; None if not certain."""
+    """Whether a loop over an argument's axis has a pass, to which the version is specialised; None if not known."""
     if isinstance(walk.count, Const):
         return walk.count.value > 0
     fact = fact_of(walk.count)
@@ -186,7 +186,7 @@ def certain_passes(reader: Reader, walk):
 
 
 def peel_first_pass(reader: Reader, node, walk, reason):
-    """The first pass before the loop, where it gives what is carried another kind."""
+    """Read the first pass before the loop (loop peeling), because it changes the kind of a carried value."""
     try:
         assign(reader, node.target, walk.at(Const(0), [reader.build.item(s, Const(0), h) for h, _, s in walk.items]))
         outcome = read_block(reader, node.body)
@@ -209,13 +209,13 @@ def peel_first_pass(reader: Reader, node, walk, reason):
 
 
 def fail_in_passes(reader: Reader, reason, node):
-    """What a loop carries changes from pass to pass: it is written out, or refused where it is too long."""
+    """Unroll a loop whose carries change from pass to pass, or refuse it if it is too long."""
     write_out_loop(reader, here(reader, node))
     fail(reader, LanguageError, str(reason), node, "Use a loop whose number of passes is a literal.")
 
 
 def left_early(reader: Reader, node, walk):
-    """A for loop with a break or a return."""
+    """Read a for loop with a break or a return."""
     exits = node.exits
     for flag in (exits.stop, exits.returned):
         reader.environment.frame.env[flag] = Const(False)
@@ -224,7 +224,7 @@ def left_early(reader: Reader, node, walk):
 
 
 def left_by_a_flag(reader: Reader, node, walk):
-    """Read a loop with an early exit as a loop, where that is possible."""
+    """Read a loop with an early exit as a loop if possible; otherwise unroll it."""
     if walk.count is None or not all(is_array(s) or _is_range(s) for _, _, s in walk.items):
         if walk.static is None:
             fail(reader, LanguageError, "a loop over this cannot be left early", node, "Loop over range(len(...)).")
@@ -243,10 +243,10 @@ def left_by_a_flag(reader: Reader, node, walk):
 
 
 def by_index(reader: Reader, node, walk):
-    """A loop that is left early, as a while loop over an index."""
+    """Read a for loop that is left early as a while loop over an index."""
     exits = node.exits
     target = getattr(node.target, "id", "_") if walk.plain else "_"
-    index, count = "i" if target == "_" else target, " n"           # no name of the user's begins with a blank
+    index, count = "i" if target == "_" else target, " n"           # no name in the source begins with a blank
     index, count = index + exits.stop[4:], count + exits.stop[4:]
     reader.environment.frame.env[index], reader.environment.frame.env[count] = Const(0), walk.count
     name = functools.partial(gast.Name, annotation=None, type_comment=None)
@@ -291,7 +291,7 @@ def write_out_passes(reader: Reader, node, walk):
 @late
 @contextmanager
 def written_out_passes(reader: Reader, walk, node):
-    """(number, enter) of a loop that is written out: enter(k) gives its target what the pass k walks over."""
+    """A context for an unrolled loop: (number of passes, enter), where enter(k) binds the target for pass k."""
     number = passes_now(reader, walk)
     with pending_values(reader, list(walk.static or ())) as values, walking(reader, walk, node) as stays:
         def enter(k):
@@ -352,9 +352,9 @@ def for_loop(reader: Reader, node, walk):
 
 @late
 def write_out(reader: Reader, conflict, node):
-    """What shares memory may depend on the pass: loops of few passes, as many as an argument says, are written out.
+    """Unroll the short loops around a memory conflict, because which arrays share memory may depend on the pass.
 
-    Then each array is known by itself; the version holds for this number of passes.
+    After unrolling, the aliases of each array are known; the version is specialised to the number of passes.
     """
     if not conflict.memory:
         return
@@ -367,7 +367,7 @@ def write_out(reader: Reader, conflict, node):
 
 
 def write_out_loop(reader: Reader, place):
-    """Reads all once more with this loop written out, where a body stands few times for all loops around it."""
+    """Restart the reading with this loop unrolled, if that makes few copies of its body."""
     chosen = {*reader.loops.unrolled, place}
 
     def copies(loop):
@@ -379,7 +379,7 @@ def write_out_loop(reader: Reader, place):
 
 
 def row_of_pass(reader: Reader, var, source, index):
-    """What a loop walks over in a pass: a row of an array that the loop changes is read anew."""
+    """The element of a pass; a row of an array that the loop changes is read from its current value."""
     current = entry_of_pass(reader, source)
     if current is not source:
         return reader.build.item(current, index, var.hint, var.kind)
@@ -388,7 +388,7 @@ def row_of_pass(reader: Reader, var, source, index):
 
 
 def entry_of_pass(reader: Reader, source: Any) -> Any:
-    """What a loop walks over, as it is in this pass."""
+    """The current value, in this pass, of an array that a loop iterates over."""
     if not is_array(source):
         return source
     base, path = base_path(reader, source)
@@ -429,7 +429,7 @@ def execute_while(reader: Reader, node):
 
 
 def has_passes(count):
-    """Whether a loop has a pass for certain: for the lengths and whole numbers that the version is made for."""
+    """Whether a loop certainly has a pass, for the lengths and integers to which the version is specialised."""
     length = fact_of(count).length
     return length is not None and length.demand(1)
 

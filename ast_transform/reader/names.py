@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Names: a name comes in, and its value comes out; values from outside the function become constants or captures."""
+"""Names: a name comes in, its value comes out; values from outside the function become constants or captures."""
 from typing import Any
 
 import gast
@@ -22,13 +22,13 @@ from gradscribe.ast_transform.source.diagnose import LanguageError, ShapeError
 
 
 def is_spelled(key):
-    """Whether the key of a dict can be written out in emitted code."""
+    """Whether the key of a dict can be written in emitted code."""
     return isinstance(key, (str, int, bytes, type(None))) or type(key) is float and abs(key) < np.inf or \
         type(key) is tuple and all(map(is_spelled, key))
 
 
 def not_set(reader: Reader, frame, name, node):
-    """A name without a value; where an earlier pass of a loop may have set it, it is read once that is known."""
+    """Refuse a name without a value, or raise NotSetYet if an earlier pass of a loop may have set it."""
     loop = next((loop for loop in reversed(reader.loops.reading) if (frame, name) in loop.unset.first_set), None)
     try:
         fail(reader, LanguageError, f"{name.strip()} has no value here", node, "Set it before it is read.")
@@ -78,7 +78,7 @@ def read_name(reader: Reader, name: str, node: gast.AST | None = None) -> Any:
 
 @late
 def lift(reader: Reader, value: Any, name: str) -> Any:
-    """A Python value from outside the function."""
+    """A captured Python value as a value of the reader."""
     value = as_bfloat16(reader, value)
     if type(value) in STREAMS or is_array(value) and value.dtype.kind in "biufc":
         return capture(reader, value, name)
@@ -123,7 +123,7 @@ def lifted(reader: Reader, container):
 
 
 def capture(reader: Reader, value: Any, name: str) -> Any:
-    """An array that the function reads from outside: a name in the emitted module."""
+    """A captured array: a name in the emitted module."""
     from_facts = reader.environment.captured.get(id(value))
     if from_facts is None:
         fact = fact_of(Const(value))
