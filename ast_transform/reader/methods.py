@@ -285,7 +285,7 @@ def call_sum(reader: Reader, function, args, words, node):
     if isinstance(value, Var) and isinstance(value.fact, Array):
         total = dispatch.rule_call(reader, np.sum, [value], {"axis": Const(0)}, node)
         if value.fact.kind in "iu" and np.dtype(fact_of(total).dtype) != np.dtype(value.fact.dtype):
-            total = reader.build.cast(total, value.fact.dtype, "total")       # Python adds narrow integers without widening
+            total = reader.build.cast(total, value.fact.dtype, "total")       # Python does not widen narrow integers
         start = args[1:] or [words[n] for n in words]
         return dispatch.binary(reader, operator.add, start[0], total, node) if start else total
     start = args[1:] or ([words["start"]] if "start" in words else [])

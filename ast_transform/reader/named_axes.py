@@ -30,7 +30,7 @@ ABOUT = {named.axis_index, named.axis_size}
 HALVES = {named.psum: (named.psum_start, named.psum_done), named.pmean: (named.pmean_start, named.pmean_done)}
 HINTS = {"psum": "total", "pmean": "mean", "pmax": "largest", "pmin": "least", "all_gather": "gathered",
          "psum_scatter": "share", "all_to_all": "exchanged", "ppermute": "sent", "pshuffle": "sent"}
-COLLECTIVES = REDUCING | MOVING | SENDING | ABOUT           # calls that are read; passes/overlap.py splits some into halves
+COLLECTIVES = REDUCING | MOVING | SENDING | ABOUT           # passes/overlap.py splits some into halves
 WRITTEN = COLLECTIVES.union(*HALVES.values())
 
 

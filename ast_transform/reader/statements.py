@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Simple statements and blocks: the tree comes in; the outcome comes out (Returned, RAISED, or None to go on)."""
+"""Simple statements and blocks: a tree comes in; the outcome comes out (Returned, RAISED, or None to continue)."""
 from typing import Any
 
 import gast

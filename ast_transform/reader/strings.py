@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""f-strings: the tree comes in; a constant comes out, or a statement that makes the text when running.
+"""f-strings: a tree comes in; a constant comes out, or a statement that makes the string at run time.
 
 >>> from gradscribe.ast_transform.examples import form, show
 >>> text = "def f(x):\\n    return {'a_1': x}[f'a_{1}'] * 2"
@@ -44,7 +44,7 @@ def evaluate_joined_str(reader: Reader, node):
 
 
 def text_now(reader: Reader, node):
-    """An f-string whose parts are all known; None for another one, which then has done nothing."""
+    """The text of an f-string whose parts are all known; None for any other one, without effects."""
     before, held, writes = snapshot(reader), list(reader.build.block), reader.memory.writes
     try:
         return formatted(reader, node)
