@@ -27,15 +27,15 @@ from gradscribe.ast_transform.reader.dispatch import executes
 from gradscribe.ast_transform.reader.dynamic_lists import grown_method, is_own_list, may_grow, set_grown
 from gradscribe.ast_transform.reader.frames import fail
 from gradscribe.ast_transform.reader.items import item_of, read_index
-from gradscribe.ast_transform.reader.iterators import drained, iterator
+from gradscribe.ast_transform.reader.iterators import iterator, remaining_elements
 from gradscribe.ast_transform.reader.list_of_tuples import rows_method
 from gradscribe.ast_transform.reader.memory import (
     can_write,
-    one_cell_of,
+    has_cell_alias,
     pending_values,
+    record_cell,
     refuse_write,
     replace_all,
-    shows_a_cell,
     write_entry,
 )
 from gradscribe.ast_transform.reader.methods import array_of
@@ -187,10 +187,10 @@ def augmented_value(reader: Reader, function, old, value, node, write, always_wr
 def changes_in_place(reader: Reader, old, value, result, node):
     """Whether x += v has been written into x and all its aliases; False if x has none."""
     if not is_array(old):
-        if may_be_cell(reader, old) and (is_view(reader, old) or shows_a_cell(reader, old)):
+        if may_be_cell(reader, old) and (is_view(reader, old) or has_cell_alias(reader, old)):
             fail(reader, LanguageError, f"{old.hint} may be an array without axes, which something else shows, or a "
                  "number", node, "Write x = x + v to make a new number.")
-        one_cell_of(reader, result, [old])
+        record_cell(reader, result, [old])
         return False
     if not has_alias(reader, old):
         return False
@@ -327,7 +327,7 @@ def unpack(reader: Reader, target, value):
     if not isinstance(value, Struct):
         fail(reader, ShapeError, f"{spelled_value(reader, value)} cannot be unpacked", target)
     if value.kind == "iterator":
-        value = Struct("tuple", drained(reader, value, target))
+        value = Struct("tuple", remaining_elements(reader, value, target))
     if value.kind == "dict":
         value = Struct("tuple", [Const(k) for k in value.keys])
     items = value.items

@@ -70,7 +70,7 @@ from gradscribe.ast_transform.reader.dynamic_lists import (
 )
 from gradscribe.ast_transform.reader.frames import fail
 from gradscribe.ast_transform.reader.list_of_tuples import row_from
-from gradscribe.ast_transform.reader.memory import NotSetYet, one_cell_of, storages
+from gradscribe.ast_transform.reader.memory import NotSetYet, record_cell, storages
 from gradscribe.ast_transform.reader.names import lift
 from gradscribe.ast_transform.reader.objects import dunder, guard_object
 from gradscribe.ast_transform.reader.operands import as_struct, settle, spelled_value
@@ -176,7 +176,7 @@ def short_circuit(reader: Reader, value: Any, other: Callable, node: gast.AST | 
     if (reader.memory.writes, reader.environment.bound_names) != writes:   # read again as an arm
         restore(before)
         then, orelse = (other, lambda: value) if conjunction else (lambda: value, other)
-        return by_branch(reader, test, then, orelse, node)
+        return choose_by_branch(reader, test, then, orelse, node)
     right_is_test = isinstance(right, (Var, Const)) and getattr(fact_of(right), "kind", "") == "b"
     left_is_test = isinstance(value, Var) and value.fact.kind == "b"
     if right_is_test and left_is_test and all(_harmless(s) for s in steps):
@@ -208,7 +208,7 @@ def choose(reader: Reader, test: Any, then: Callable, orelse: Callable, node: ga
             reader.build.block = outer
         if (reader.memory.writes, reader.environment.bound_names) != writes:
             restore(before)
-            return by_branch(reader, test, then, orelse, node)
+            return choose_by_branch(reader, test, then, orelse, node)
     if later is not None:
         later.loop.unset.left_out = later
         if not arms:
@@ -219,7 +219,7 @@ def choose(reader: Reader, test: Any, then: Callable, orelse: Callable, node: ga
     return joined_value(reader, test, a, x, b, y, node)
 
 
-def by_branch(reader: Reader, test, then, orelse, node):
+def choose_by_branch(reader: Reader, test, then, orelse, node):
     """The same, read as a statement: an arm writes into arrays or containers, or sets names."""
     first, second = (lambda arm=arm: Returned(settle(reader, arm())) for arm in (then, orelse))
     return read_branch(reader, test, first, second, node, "value").value
@@ -369,15 +369,15 @@ def merge_arms(reader: Reader, before, first, second, branch, memo):
         for name in dict.fromkeys([*env_1, *env_2]):
             a, b = env_1.get(name, UNDEFINED), env_2.get(name, UNDEFINED)
             if outcome_1 is RAISED:
-                a = as_before(before, frame, name, b)
+                a = unchanged_value(before, frame, name, b)
             if outcome_2 is RAISED:
-                b = as_before(before, frame, name, a)
+                b = unchanged_value(before, frame, name, a)
             env[name] = join_paths(reader, a, b, name, branch, USER, memo)
         frame.env.clear()
         frame.env.update(env)
 
 
-def as_before(before, frame, name, value):
+def unchanged_value(before, frame, name, value):
     """A name's value in an arm that raises: those parts of the other arm's value that the branch did not change."""
     old = next((env.get(name, UNDEFINED) for f, env in before if f is frame), UNDEFINED)
     return _kept(old, value, {})
@@ -394,7 +394,7 @@ def join_values(reader: Reader, a, b, hint, branch, kind, memo=None):
     if isinstance(a, Part) or isinstance(b, Part):
         if isinstance(a, Part) and isinstance(b, Part) and a.parent is b.parent and a.key.value == b.key.value:
             return a
-        a, b = read_in(reader, branch.then, a), read_in(reader, branch.orelse, b)
+        a, b = read_at_end(reader, branch.then, a), read_at_end(reader, branch.orelse, b)
     if isinstance(a, Struct) or isinstance(b, Struct):
         return join_path_structs(reader, a, b, hint, branch, kind, memo)
     if isinstance(a, Const) and isinstance(b, Const) and type(a.value) is type(b.value) and _equal(a.value, b.value):
@@ -437,7 +437,7 @@ def join_operands(reader: Reader, a, b, var, branch, memo):
     versions = is_array(a) and is_array(b) and shown[0] == shown[1]            # two versions of one storage
     reader.memory.tokens[var] = shown[0] if versions else shown[0] | shown[1] | {var}
     branch.joins.append(Join(var, as_floats(reader, a, var, branch.then), as_floats(reader, b, var, branch.orelse)))
-    one_cell_of(reader, var, (a, b))
+    record_cell(reader, var, (a, b))
     chosen(reader, var, a, b, branch, var.kind, memo)
     if any(_undefined(v) or v in reader.choices.partly for v in (a, b)):
         reader.choices.partly.add(var)
@@ -446,7 +446,7 @@ def join_operands(reader: Reader, a, b, var, branch, memo):
     return var
 
 
-def read_in(reader: Reader, block, value):
+def read_at_end(reader: Reader, block, value):
     """Read a part of a container at the end of an arm."""
     outer, reader.build.block = reader.build.block, block
     try:

@@ -43,12 +43,12 @@ from gradscribe.ast_transform.reader.inlining import inline, inline_part, user_c
 from gradscribe.ast_transform.reader.iteration import elements_of, get_by_getter
 from gradscribe.ast_transform.reader.iterators import (
     IN_ORDER,
-    at_once,
-    given_to,
+    checked_iterator,
+    consumed_at_once,
     is_lazy,
-    made_since,
+    prepared_arguments,
     read_later,
-    shows_lists,
+    record_lists_read,
 )
 from gradscribe.ast_transform.reader.list_of_tuples import array_of_rows, unzipped
 from gradscribe.ast_transform.reader.memory import fresh_result, pending_values
@@ -111,7 +111,7 @@ def _names_of_results(rule, count):
     return ()
 
 
-def given_beforehand(reader: Reader, function: functools.partial) -> tuple:
+def bound_arguments(reader: Reader, function: functools.partial) -> tuple:
     """The arguments stored in a functools.partial, guarded because they may be changed between calls."""
     reader.environment.guards += [(function, "args", function.args), (function, "keywords", function.keywords)]
     return [lift(reader, a, "given") for a in function.args], {
@@ -277,8 +277,8 @@ def called(reader: Reader, node, function):
     locate(reader, node)
     if len(args) == 1 and isinstance(args[0], Rows) and isinstance(node.args[0], gast.Starred):
         return Walk(unzipped(reader, args[0]))
-    args, writes = given_to(reader, function, args), reader.memory.writes
-    found = made_since(reader, call_value(reader, function, args, words, node), writes, node, function)
+    args, writes = prepared_arguments(reader, function, args), reader.memory.writes
+    found = checked_iterator(reader, call_value(reader, function, args, words, node), writes, node, function)
     if isinstance(found, Struct) and found.kind == "tuple" and isinstance(function, Const):
         found.given_by = function.value
     return read_later(reader, found, [s for _, _, s in found.items]) if isinstance(found, Walk) else found
@@ -286,7 +286,7 @@ def called(reader: Reader, node, function):
 
 def starred(reader: Reader, function, node):
     """f(*values)"""
-    value = at_once(reader, dispatch.evaluate(reader, node.value))
+    value = consumed_at_once(reader, dispatch.evaluate(reader, node.value))
     if isinstance(value, Rows) and isinstance(function, Const) and function.value is zip:
         return [value]
     return elements_of(reader, value, node)
@@ -316,7 +316,7 @@ def call_known_function(reader: Reader, function: Callable, args: list, words: d
                         node: gast.AST | None) -> Any:
     found = known_call(reader, function, args, words, node)
     if _hashable(function) and is_lazy(function):
-        shows_lists(reader, found, args, function in IN_ORDER)
+        record_lists_read(reader, found, args, function in IN_ORDER)
     return found
 
 
@@ -370,7 +370,7 @@ def call_by_kind(reader: Reader, function, args, words, node):
     if derive is not None and not isinstance(function, type):
         return derive(reader, args, words, node)
     if isinstance(function, functools.partial):
-        given, named = given_beforehand(reader, function)
+        given, named = bound_arguments(reader, function)
         return dispatch.call_known(reader, function.func, [*given, *args], {**named, **words}, node)
     if isinstance(function, GETTERS):
         return get_by_getter(reader, function, args, node)

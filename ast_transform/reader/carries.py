@@ -20,7 +20,7 @@ from gradscribe.ast_transform.reader.container_aliases import places_of_variable
 from gradscribe.ast_transform.reader.dispatch import late
 from gradscribe.ast_transform.reader.dynamic_lists import can_grow, element_of, entered_list, refuse_stale_list
 from gradscribe.ast_transform.reader.list_of_tuples import element_of_each
-from gradscribe.ast_transform.reader.memory import one_cell_of, places_that_show, storages
+from gradscribe.ast_transform.reader.memory import held_arrays, record_cell, storages
 from gradscribe.ast_transform.reader.operands import settle, spelled_value
 from gradscribe.ast_transform.reader.states import Reader
 from gradscribe.ast_transform.reader.values import SET_BEFORE, Conflict, Grown, Part, Rows, Struct, alike, held_by
@@ -35,11 +35,11 @@ class NotALoop(Exception):
 def operand_paths(reader: Reader, n: str, value: Any) -> dict:
     """The paths to the operands in a value."""
     if isinstance(value, (Struct, Part)):
-        value = reader.environment.frame.env[n] = taken_apart(reader, value)
+        value = reader.environment.frame.env[n] = with_parts_read(reader, value)
     return slot_of_item(reader, value)
 
 
-def taken_apart(reader: Reader, value, above=()):
+def with_parts_read(reader: Reader, value, above=()):
     """A container with all its parts read."""
     value = settle(reader, value)
     if not isinstance(value, Struct) or value.whole is None and not any(
@@ -47,20 +47,20 @@ def taken_apart(reader: Reader, value, above=()):
         return value
     if value in above:
         raise NotALoop(f"{spelled_value(reader, value)} holds itself, by way of others")
-    items = [taken_apart(reader, i, (*above, value)) for i in value.items]
+    items = [with_parts_read(reader, i, (*above, value)) for i in value.items]
     if value.whole is None:
         value.items[:] = items
         return value
     return Struct(value.kind, items, value.keys, value.cls)
 
 
-def own_parts(reader: Reader, value: Any) -> Any:
+def argument_parts(reader: Reader, value: Any) -> Any:
     """A container that is an argument, with its parts read; the container still belongs to the caller."""
     if isinstance(value, Part):
         value = settle(reader, value)
     if not isinstance(value, Struct) or value.whole is None:
         return value
-    made = Struct(value.kind, [own_parts(reader, i) for i in value.items], value.keys, value.cls)
+    made = Struct(value.kind, [argument_parts(reader, i) for i in value.items], value.keys, value.cls)
     reader.containers.given_marks.add(made.mark)
     for item in made.items:
         if isinstance(item, Var) and isinstance(item.fact, Array) and item.fact.dims:
@@ -117,7 +117,7 @@ def is_steady(reader: Reader, before: Any, after: Any) -> bool:
     if isinstance(before, Struct) and not slot_of_item(reader, before):
         return isinstance(after, (Part, Grown, Rows))
     if slot_of_item(reader, before) or isinstance(before, (Part, Grown, Conflict)):
-        return True                 # checked in `paired`
+        return True                 # checked in `pair_with_ends`
     if slot_of_item(reader, after) or isinstance(after, (Struct, Part, Grown)):
         return False                # before the loop: None, a string or a function
     if held_by(before) or held_by(after):
@@ -147,7 +147,7 @@ def entered_value(reader: Reader, n: Any, value: Any, leaves: dict, known: dict,
     return visit(value, ())
 
 
-def paired(reader: Reader, n: str, made: dict, value: Any) -> dict:
+def pair_with_ends(reader: Reader, n: str, made: dict, value: Any) -> dict:
     """Each carried operand with its value at the end of a pass."""
     pairs = {}
     for path, var in made.items():
@@ -157,7 +157,7 @@ def paired(reader: Reader, n: str, made: dict, value: Any) -> dict:
                 raise NotALoop(f"{n} changes its structure from pass to pass")
             v = v.items[k]
         if isinstance(v, Conflict):
-            dispatch.write_out(reader, v, None)
+            dispatch.unroll_for_conflict(reader, v, None)
             if v.memory:
                 raise NotALoop(f"{n} is {v.reason}")
             raise NotALoop(f"{n} changes its kind from pass to pass")
@@ -215,7 +215,7 @@ def after_struct(reader: Reader, n: str, value: Any, carries: list, earlier: Any
         if isinstance(v, Var):
             outer = Var(n.strip(), last.fact(v.fact), USER)
             reader.memory.tokens[outer] = frozenset({outer}) | storages(reader, v)
-            one_cell_of(reader, outer, [v])
+            record_cell(reader, outer, [v])
             carries.append(Carry(v.like(fact=earlier.fact(v.fact)), UNDEFINED, v, outer))
             left_unset(reader, outer, UNDEFINED, v, runs)
             items.append(outer)
@@ -339,7 +339,7 @@ def enter_container(reader: Reader, place: tuple, known: dict, held: dict, alias
             holder.items[k] = Conflict(
                 "an array that an earlier pass of the loop may have changed, or not", COPIED_FIRST, True)
             continue
-        item = holder.items[k] = taken_apart(reader, item) if isinstance(item, Part) else item
+        item = holder.items[k] = with_parts_read(reader, item) if isinstance(item, Part) else item
         leaves = slot_of_item(reader, item)
         if not leaves or isinstance(item, Struct) and item.kind != "tuple" and (
                 item.mark not in places or len(places[item.mark][-1]) > 1 or (*place, k) in reading.items.containers):
@@ -355,7 +355,7 @@ def enter_container(reader: Reader, place: tuple, known: dict, held: dict, alias
             value = leaf_of(reader, item, path)
             reader.memory.tokens[var] = frozenset({var}) | aliases.get(((place, k), path), frozenset()) | (
                 storages(reader, value) if isinstance(value, Var) else frozenset())
-            one_cell_of(reader, var, [value])
+            record_cell(reader, var, [value])
             if ((place, k), path) in reading.maybe_aliased:
                 reader.memory.owned.discard(var)
     return holder, list(holder.items)
@@ -377,7 +377,7 @@ def changed_items(reader: Reader, holders: dict, held: dict, stores: dict, lost:
                 more = more or (place, k) not in lost
                 lost += [(place, k)] if (place, k) not in lost else []
             elif (place, k) in held:
-                for path, pair in paired(reader, place[1], held[place, k], now).items():
+                for path, pair in pair_with_ends(reader, place[1], held[place, k], now).items():
                     pairs[(place, k), path] = pair
             elif not same_item(reader, item, now, stores):
                 raise NotALoop("an item of a container changes its kind from pass to pass")
@@ -408,7 +408,7 @@ def leave_container(reader: Reader, holders: dict, held: dict, pairs: dict, lost
             holder.value, holder.element = outer, holders[place][0].element
             holder.version += 1
             continue
-        item = holder.items[k] = taken_apart(reader, holder.items[k])
+        item = holder.items[k] = with_parts_read(reader, holder.items[k])
         for path in made:
             var, new = pairs[(place, k), path]
             init = leaf_of(reader, item, path)
@@ -419,7 +419,7 @@ def leave_container(reader: Reader, holders: dict, held: dict, pairs: dict, lost
             reader.memory.tokens[outer] = reader.memory.tokens[var] | (
                 storages(reader, new) if isinstance(new, Var) else frozenset()
             )
-            one_cell_of(reader, outer, [var, new])
+            record_cell(reader, outer, [var, new])
             carries.append(Carry(var, init, new, outer))
             left_unset(reader, outer, init, new, runs)
         holder.items[k] = replaced_leaves(reader, item, holders[place][0].items[k], outers)
@@ -502,7 +502,7 @@ def has_alias(reader: Reader, var: Any) -> bool:
         for _, value in place.env.items():
             seen += count(value)
     return seen > 1 or may_share(reader, var) or isinstance(var, Var) and any(
-        v is not var and storages(reader, v) & storages(reader, var) for _, _, v in places_that_show(reader))
+        v is not var and storages(reader, v) & storages(reader, var) for _, _, v in held_arrays(reader))
 
 
 def may_share(reader: Reader, var: Any) -> bool:

@@ -225,41 +225,41 @@ def unclear(reader: Reader, these, those) -> bool:
 
 
 @late
-def changed_too(reader: Reader, base, root, shown, node) -> dict:
+def updated_arrays(reader: Reader, base, root, shown, node) -> dict:
     """{array: its new value} after a write that has turned `base` into `root`, following the tests of choices.
 
     If no other array is affected, `root` is no longer a choice.
     """
     changed, group = {base: root}, others_written(reader, base, shown)
     if group:
-        changed = {**passed_down(reader, base, root, node), base: root}
+        changed = {**values_of_choice(reader, base, root, node), base: root}
         for v in group:
-            as_now(reader, v, changed, node)
+            current_value(reader, v, changed, node)
         if base in reader.choices.sides:
             reader.choices.sides[root] = mapped(reader.choices.sides[base],
-                                                lambda array, path: (as_now(reader, array, changed, node), path))
+                                                lambda array, path: (current_value(reader, array, changed, node), path))
     return changed
 
 
-def passed_down(reader: Reader, base, new, node) -> dict:
+def values_of_choice(reader: Reader, base, new, node) -> dict:
     """{array: its new value} for the arrays that `base` may be, after `base` has become `new`."""
     can_write(reader, base, node)
     return (
-        passed_to_side(reader, reader.choices.sides[base], new, node) if base in reader.choices.sides else {base: new}
+        values_of_side(reader, reader.choices.sides[base], new, node) if base in reader.choices.sides else {base: new}
     )
 
 
-def passed_to_side(reader: Reader, side: Choice | tuple[Any, Any] | tuple[()], new, node) -> dict:
+def values_of_side(reader: Reader, side: Choice | tuple[Any, Any] | tuple[()], new, node) -> dict:
     """{array: its new value} for the arrays of a side, after the view that the side describes has become `new`."""
     if not side:
         return {}
     if not isinstance(side, Choice):
         return {} if is_hidden(reader, *side, True) else \
-            passed_down(reader, side[0], through_choice(reader, *side, new, node), node)
+            values_of_choice(reader, side[0], through_choice(reader, *side, new, node), node)
     arms = []
     for inner in side[1:]:
         with own_block(reader) as block:
-            arms.append((block, passed_to_side(reader, inner, new, node)))
+            arms.append((block, values_of_side(reader, inner, new, node)))
     (then, first), (orelse, second) = arms
     return repeat_branch(reader, side, then, orelse, {array: tuple(
         changed.get(array) or unchanged(reader, array, side.step, k) for k, changed in enumerate((first, second)))
@@ -312,22 +312,22 @@ def through_choice(reader: Reader, base, path, new, node):
     return put_back(reader, base_path(reader, same_view_again(reader, path, base))[1], new, node)
 
 
-def as_now(reader: Reader, base, changed, node):
+def current_value(reader: Reader, base, changed, node):
     """The current value of a choice after arrays that it may be have changed; of another array, itself."""
     choice = reader.choices.sides.get(base)
     if base in changed or choice is None:
         return changed.get(base, base)
     now = mapped(choice, lambda array, path: (
-        array if is_hidden(reader, array, path, False) else as_now(reader, array, changed, node), path))
+        array if is_hidden(reader, array, path, False) else current_value(reader, array, changed, node), path))
     if all(a is b for (a, _), (b, _) in zip(leaves(choice), leaves(now))):
         return base
     can_write(reader, base, node)
-    new = changed[base] = shown_now(reader, base, choice, now)
+    new = changed[base] = current_side(reader, base, choice, now)
     reader.choices.sides[new] = now
     return new
 
 
-def shown_now(reader: Reader, base, side, now):
+def current_side(reader: Reader, base, side, now):
     """The current value of a side if its array has changed; `base` otherwise."""
     if not side:
         return UNDEFINED
@@ -338,7 +338,7 @@ def shown_now(reader: Reader, base, side, now):
     arms = []
     for inner, after in zip(side[1:], now[1:]):
         with own_block(reader) as block:
-            arms.append((block, shown_now(reader, base, inner, after)))
+            arms.append((block, current_side(reader, base, inner, after)))
     (then, first), (orelse, second) = arms
     return repeat_branch(reader, side, then, orelse, {base: (first, second)})[base]
 

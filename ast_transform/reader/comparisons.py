@@ -19,7 +19,7 @@ from gradscribe.ast_transform.reader.containers import TEXTS, UNDECIDED
 from gradscribe.ast_transform.reader.dispatch import late
 from gradscribe.ast_transform.reader.frames import fail, tried
 from gradscribe.ast_transform.reader.items import entry_as_it_was, facts_alike, mark_rows_as_elements
-from gradscribe.ast_transform.reader.iterators import drained
+from gradscribe.ast_transform.reader.iterators import remaining_elements
 from gradscribe.ast_transform.reader.list_of_tuples import filled, is_row, leaves_of, one_form
 from gradscribe.ast_transform.reader.methods import array_of
 from gradscribe.ast_transform.reader.objects import dunder, equal_objects, equal_to_outside, guard_object
@@ -175,7 +175,7 @@ def contains(reader: Reader, holder: Any, value: Any, node: gast.AST | None) -> 
     if isinstance(holder, RangeValue):
         return in_progression(reader, holder, value, node)
     if isinstance(holder, Struct) and holder.kind == "iterator":
-        holder = Struct("list", drained(reader, holder, node))
+        holder = Struct("list", remaining_elements(reader, holder, node))
     if isinstance(holder, Struct):
         if holder.kind == "dict":
             return Const(hashed(reader, value, node) in holder.keys)

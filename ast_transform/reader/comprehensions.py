@@ -16,7 +16,13 @@ from gradscribe.ast_transform.reader.dynamic_lists import (
     while_iterated,
 )
 from gradscribe.ast_transform.reader.frames import fail
-from gradscribe.ast_transform.reader.iterators import iterator, made_since, names_read, read_later, shows_lists
+from gradscribe.ast_transform.reader.iterators import (
+    checked_iterator,
+    iterator,
+    names_read,
+    read_later,
+    record_lists_read,
+)
 from gradscribe.ast_transform.reader.memory import pending_values
 from gradscribe.ast_transform.reader.operands import passed_value
 from gradscribe.ast_transform.reader.states import Reader
@@ -36,11 +42,11 @@ def evaluate_generator_exp(reader: Reader, node):
              "Write a loop, or a list.")
     writes = reader.memory.writes
     made = unrolled_or_loop(reader, node, lambda items: iterator(reader, items, late=node))
-    found = made_since(reader, made, writes, node)
+    found = checked_iterator(reader, made, writes, node)
     reads, _ = names_read(reader, node)
     if not isinstance(as_generator(reader, found), Struct):
         read_later(reader, found, (), node)
-    return shows_lists(reader, found, [v for _, _, v in reads])
+    return record_lists_read(reader, found, [v for _, _, v in reads])
 
 
 @evaluates("DictComp")

@@ -11,7 +11,7 @@ from gradscribe.ast_transform.reader.comparisons import hashed
 from gradscribe.ast_transform.reader.dispatch import SPECIAL, late
 from gradscribe.ast_transform.reader.frames import fail, tried
 from gradscribe.ast_transform.reader.iteration import NOW
-from gradscribe.ast_transform.reader.iterators import drained
+from gradscribe.ast_transform.reader.iterators import remaining_elements
 from gradscribe.ast_transform.reader.names import lift
 from gradscribe.ast_transform.reader.objects import guard_object
 from gradscribe.ast_transform.reader.operands import demand, python_value, settle
@@ -44,7 +44,7 @@ def known_part(reader: Reader, value, function, node):
         return range(*(python_value(reader, p, node) for p in (value.start, value.stop, value.step)))
     value = settle(reader, value)
     if isinstance(value, Struct) and value.kind == "iterator":
-        value = Struct("list", drained(reader, value, node))
+        value = Struct("list", remaining_elements(reader, value, node))
     try:
         return python_value(reader, value, node)
     except LanguageError as error:

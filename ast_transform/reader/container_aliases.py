@@ -172,7 +172,7 @@ def must_be_certain(reader: Reader, holder: Any, node: gast.AST | None) -> Any:
 def certain_value(reader: Reader, value: Any, node: gast.AST | None) -> Any:
     """A container whose contents are certain; refused otherwise."""
     if isinstance(value, Conflict):
-        dispatch.write_out(reader, value, node)
+        dispatch.unroll_for_conflict(reader, value, node)
         fail(reader, ShapeError, f"what is held here is {value.reason}", node, value.advice)
     return value
 

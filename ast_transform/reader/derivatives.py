@@ -36,7 +36,7 @@ from gradscribe.ast_transform.passes.anf import spelled
 from gradscribe.ast_transform.passes.described import fact_of
 from gradscribe.ast_transform.passes.vjp.precision import is_narrow
 from gradscribe.ast_transform.reader.branches import Raises, raised_by_call
-from gradscribe.ast_transform.reader.calls import call_value, given_beforehand
+from gradscribe.ast_transform.reader.calls import bound_arguments, call_value
 from gradscribe.ast_transform.reader.closures import substituted_value, with_parameters
 from gradscribe.ast_transform.reader.dispatch import late
 from gradscribe.ast_transform.reader.draws import as_parameter
@@ -125,7 +125,7 @@ def enter(reader: Reader, callee: Any, args: list, words: dict[str, Any]) -> Any
             callee is not reader.context.from_source
         callee = unwrap(callee) if not known and not isinstance(callee, (FunctionValue, Bound)) else callee
         if isinstance(callee, functools.partial):
-            given, named = given_beforehand(reader, callee)
+            given, named = bound_arguments(reader, callee)
             args, words, callee = [*given, *args], {**named, **words}, callee.func
         elif isinstance(callee, types.MethodType):
             args, callee = [Const(callee.__self__), *args], callee.__func__
@@ -134,7 +134,7 @@ def enter(reader: Reader, callee: Any, args: list, words: dict[str, Any]) -> Any
     if isinstance(callee, Derived):
         return callee.transform.read(reader, callee.base, args, words)
     if isinstance(callee, Section):
-        return sectioned(reader, callee, args[0])
+        return call_section(reader, callee, args[0])
     if hasattr(callee, "normal_form_"):
         return callee.normal_form_(reader, args, words, None)
     if known or not isinstance(callee, types.FunctionType):
@@ -154,7 +154,7 @@ def enter(reader: Reader, callee: Any, args: list, words: dict[str, Any]) -> Any
                 None,
             )
         else:
-            callee = written_out(reader, callee, args, words)
+            callee = wrapped_in_function(reader, callee, args, words)
     source = looped(reader, read(callee))
     language.check(source)
     return run(
@@ -169,7 +169,7 @@ def enter(reader: Reader, callee: Any, args: list, words: dict[str, Any]) -> Any
     )
 
 
-def written_out(reader: Reader, function, args, words):
+def wrapped_in_function(reader: Reader, function, args, words):
     """A Python function that calls a function with a rule."""
     if not callable(function) or rule_of(function) is None and function_of_numbers(function) is None:
         read(function)              # raises an error that says why it cannot be read
@@ -179,7 +179,7 @@ def written_out(reader: Reader, function, args, words):
     return defined(spelled(function), function, names, list(words))
 
 
-def sectioned(reader: Reader, section, leaf):
+def call_section(reader: Reader, section, leaf):
     """One leaf of the result of a call of the base with one leaf of its arguments replaced."""
     def put_in(value, path):
         if not path:
@@ -333,7 +333,7 @@ def call_custom(reader: Reader, rule: Any, function: Callable, args: list, words
     """The value of a call of a function with a custom derivative, which becomes a callee with its rule attached."""
     outer = reader.build.block
     env: dict[Any, Any] = {}
-    args = [leafwise(reader, as_children(reader, a)) for a in in_places(reader, function, args, words)]
+    args = [leafwise(reader, as_children(reader, a)) for a in positional_arguments(reader, function, args, words)]
     fixed: dict[Any, Any] = {}          # parameters that are not passed to the rule
     memo: dict[Any, Any] = {}
     inner_args = []
@@ -363,7 +363,7 @@ def call_custom(reader: Reader, rule: Any, function: Callable, args: list, words
     return as_seen_by_caller(reader, to_value(reader, refilled(result, iter(parts))))
 
 
-def in_places(reader: Reader, function, args, words):
+def positional_arguments(reader: Reader, function, args, words):
     """All arguments in the order of the parameters, with defaults: a custom rule takes them by position only."""
     try:
         parameters: Collection[inspect.Parameter] = inspect.signature(function).parameters.values()

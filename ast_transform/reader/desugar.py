@@ -34,7 +34,7 @@ class Exits:
         self.stops = self.returns = self.breaks = self.valued = False
 
 
-def said(name: str) -> str:
+def spelled_name(name: str) -> str:
     """A name for messages; the variable of a return inside a loop has no name in the source."""
     return "what is returned" if name.rstrip() == RETURNED and name != RETURNED else name
 

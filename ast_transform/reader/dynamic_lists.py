@@ -58,7 +58,7 @@ from gradscribe.ast_transform.reader import dispatch
 from gradscribe.ast_transform.reader.container_aliases import places_of_variables, restore, snapshot
 from gradscribe.ast_transform.reader.dispatch import evaluates, late
 from gradscribe.ast_transform.reader.frames import fail
-from gradscribe.ast_transform.reader.iterators import lists_in, lists_shown
+from gradscribe.ast_transform.reader.iterators import lists_in, marks_of_lists_read
 from gradscribe.ast_transform.reader.list_of_tuples import array_of_rows, element_of_rows, grown_rows, is_row
 from gradscribe.ast_transform.reader.memory import storages
 from gradscribe.ast_transform.reader.operands import as_operand, known_value, settle, spelled_value
@@ -441,7 +441,7 @@ def about_to_change(reader: Reader, holder, node, place=None):
                  "Go through a copy: list(items).")
     for frame in [*reader.environment.stack, *reader.environment.enclosing] if reader.containers.shown_lists else ():
         for name, value in frame.env.items():
-            if holder.mark in lists_shown(reader, value):
+            if holder.mark in marks_of_lists_read(reader, value):
                 fail(reader, LanguageError, f"a list changes before {name.strip()} is gone through, which reads it",
                      node, "Make a list of the iterator where it stands: list(...).")
 
@@ -466,7 +466,7 @@ def exhaust_generator(reader: Reader, holder: Any, node: gast.AST | None) -> Non
 def refuse_stale_list(reader: Reader, holder: Any, node: gast.AST | None) -> None:
     """Refuse a list if one of its arrays may have changed since it was put in."""
     if isinstance(holder.value, Conflict):
-        dispatch.write_out(reader, holder.value, node)
+        dispatch.unroll_for_conflict(reader, holder.value, node)
         fail(reader, LanguageError, f"a list holds {holder.value.reason}", node,
              "Put a copy into the list: items.append(x.copy()).")
 

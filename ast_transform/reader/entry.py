@@ -11,7 +11,7 @@ from gradscribe.ast_transform.core.form import Const
 from gradscribe.ast_transform.passes.activity import is_foreign
 from gradscribe.ast_transform.reader import dispatch
 from gradscribe.ast_transform.reader.branches import RAISED, Raises, raised_by_call
-from gradscribe.ast_transform.reader.carries import mark_given, own_parts
+from gradscribe.ast_transform.reader.carries import argument_parts, mark_given
 from gradscribe.ast_transform.reader.desugar import desugar
 from gradscribe.ast_transform.reader.dispatch import late
 from gradscribe.ast_transform.reader.frames import depth, locate
@@ -34,7 +34,7 @@ def run(reader: Reader, frame: Any, entered: bool = False) -> Any:
     if frame.source.function is not None and (not reader.context.rule_depth or is_foreign(frame.source.function)):
         reader.environment.functions.setdefault(frame.source.function, parts_of(frame.source.function))
     if first and reader.containers.apart:
-        frame.env.update({n: own_parts(reader, v) for n, v in frame.env.items()})
+        frame.env.update({n: argument_parts(reader, v) for n, v in frame.env.items()})
     if first and reader.unroll:
         own = {getattr(a, "id", a) for a in (tree.args.vararg, tree.args.kwarg)}    # *args and **named
         for n, value in frame.env.items():

@@ -34,7 +34,7 @@ from gradscribe.ast_transform.reader.draws import call_known
 from gradscribe.ast_transform.reader.dynamic_lists import copied_list, grown_method
 from gradscribe.ast_transform.reader.frames import fail, locate, tried
 from gradscribe.ast_transform.reader.iteration import elements_of
-from gradscribe.ast_transform.reader.iterators import at_once
+from gradscribe.ast_transform.reader.iterators import consumed_at_once
 from gradscribe.ast_transform.reader.memory import fresh_result, pending_values
 from gradscribe.ast_transform.reader.names import read_name
 from gradscribe.ast_transform.reader.objects import UNARY as OF_CLASS
@@ -283,8 +283,8 @@ def evaluate_list(reader: Reader, node):
 def elements(reader: Reader, node):
     with pending_values(reader, []) as items:
         for e in node.elts:
-            items += elements_of(reader, at_once(reader, evaluate(reader, e.value)), e, fixed=True) if isinstance(
-                e, gast.Starred) else [evaluate(reader, e)]
+            items += [evaluate(reader, e)] if not isinstance(e, gast.Starred) else elements_of(
+                reader, consumed_at_once(reader, evaluate(reader, e.value)), e, fixed=True)
     return items
 
 

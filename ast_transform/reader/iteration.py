@@ -48,8 +48,15 @@ from gradscribe.ast_transform.reader.dispatch import SPECIAL, late
 from gradscribe.ast_transform.reader.dynamic_lists import as_generator
 from gradscribe.ast_transform.reader.frames import fail, tried
 from gradscribe.ast_transform.reader.items import entry_as_it_was, item_of
-from gradscribe.ast_transform.reader.iterators import as_it_was, drained, iterator, iterator_moves, read_by, read_later
-from gradscribe.ast_transform.reader.memory import one_cell_of, pending_values
+from gradscribe.ast_transform.reader.iterators import (
+    as_it_was,
+    iterator,
+    iterator_moves,
+    pending_reads,
+    read_later,
+    remaining_elements,
+)
+from gradscribe.ast_transform.reader.memory import pending_values, record_cell
 from gradscribe.ast_transform.reader.methods import array_of, call_float, is_vector
 from gradscribe.ast_transform.reader.names import lift
 from gradscribe.ast_transform.reader.objects import iterated_value
@@ -66,13 +73,13 @@ def walk_over(reader: Reader, value: Any, node: gast.AST | None) -> Walk:
     """How a loop iterates over a value; a container is recorded as a source of the walk."""
     value = iterated_value(reader, value, node)
     if isinstance(value, Struct) and value.kind == "iterator":
-        return Walk(drained(reader, value, node), reads=value.cls[1])
+        return Walk(remaining_elements(reader, value, node), reads=value.cls[1])
     if isinstance(value, Endless):
         fail(reader, LanguageError, "an iterator without an end is not gone through", node,
              "Bound it: zip(items, itertools.count()), or itertools.islice(it, n).")
     source = value.value if isinstance(value, View) else value
     walk = walk_over_value(reader, value, node)
-    walk.reads = (*walk.reads, *read_by(reader, value))
+    walk.reads = (*walk.reads, *pending_reads(reader, value))
     if walk.static is not None and isinstance(source, Struct) and source.whole is None:
         keys = source.kind == "dict" and (not isinstance(value, View) or value.name == "keys")
         walk.sources = ((source, "keys" if keys else "rest"),)
@@ -108,9 +115,9 @@ def walking(reader: Reader, walk: Any, node: gast.AST | None) -> Iterator[Any]:
         yield stays
 
 
-def pass_by_pass(reader: Reader, node: gast.AST | None, walk: Any) -> Any:
+def unroll_with_exits(reader: Reader, node: gast.AST | None, walk: Any) -> Any:
     """Unroll a loop with an early exit: each pass is in a branch of the one before, taken if that did not exit."""
-    with dispatch.written_out_passes(reader, walk, node) as (number, enter):
+    with dispatch.unrolled_loop(reader, walk, node) as (number, enter):
         return later_passes(reader, node, number, enter, 0)
 
 
@@ -343,7 +350,7 @@ def call_extreme(reader: Reader, function, args, words, node):
     else:
         for item in items[1:]:
             result = dispatch.rule_call(reader, rule, [result, item], {}, node)
-    one_cell_of(reader, result, items)             # the result is one of the items
+    record_cell(reader, result, items)             # the result is one of the items
     return result
 
 

@@ -112,15 +112,15 @@ def iterator(reader: Reader, items: list, *sources: Any, late: Any = None) -> An
     lists = [*sources, *(v for _, _, v in reads)]
     sources = (*sources, *held)
     sources = (*sources, *(v for _, _, v in reads))
-    reads += names_that_show(reader, sources)
+    reads += alias_names(reader, sources)
     reads = tuple((f, n, v) for f, n, v in reads if not isinstance(v, Struct))
-    reads += tuple(r for s in lists for r in read_by(reader, s))
+    reads += tuple(r for s in lists for r in pending_reads(reader, s))
     if late is not None:            # elements that are only passed on may change before they are used
         reads += storages_read_later(reader, sources)
-    return shows_lists(reader, Struct("iterator", items, (), (tuple(sources_of(sources)), reads, False)), lists)
+    return record_lists_read(reader, Struct("iterator", items, (), (tuple(sources_of(sources)), reads, False)), lists)
 
 
-def read_by(reader: Reader, value: Any) -> tuple:
+def pending_reads(reader: Reader, value: Any) -> tuple:
     """What an iterator reads later, if another iterator is made from it."""
     if isinstance(value, Struct):
         return value.cls[1] if value.kind == "iterator" else ()
@@ -151,7 +151,7 @@ def lists_in(reader: Reader, value: Any) -> dict:
     return {**own, **reader.containers.shown_lists.get(value, {})} if isinstance(value, MAY_SHOW) else {}
 
 
-def shows_lists(reader: Reader, value: Any, read: list, in_order: bool = False) -> Any:
+def record_lists_read(reader: Reader, value: Any, read: list, in_order: bool = False) -> Any:
     """Record which lists an iterator over these values will read; return the iterator."""
     found: dict[Any, bool] = {}
     for v in read:
@@ -162,11 +162,11 @@ def shows_lists(reader: Reader, value: Any, read: list, in_order: bool = False) 
     return value
 
 
-def lists_shown(reader: Reader, value: Any) -> Collection[Any]:
+def marks_of_lists_read(reader: Reader, value: Any) -> Collection[Any]:
     """The marks of the lists that an iterator, or the iterators in a container, will read."""
     if isinstance(value, Struct):
         own = reader.containers.shown_lists.get(value, {}) if value.keys != SPENT else {}
-        return {*own, *(mark for item in value.items for mark in lists_shown(reader, item))}
+        return {*own, *(mark for item in value.items for mark in marks_of_lists_read(reader, item))}
     return reader.containers.shown_lists.get(value, {}) if isinstance(value, MAY_SHOW) else {}
 
 
@@ -192,7 +192,7 @@ def storages_read_later(reader: Reader, values):
     return ((None, len(reader.memory.written), frozenset(found)),)
 
 
-def names_that_show(reader: Reader, values):
+def alias_names(reader: Reader, values):
     """(frame, name, value) of all aliases of these arrays: a write gives each of them another value."""
     stores = frozenset().union(*map(partial(storages, reader), filter(is_array, values)))
     return (
@@ -226,18 +226,18 @@ def read_later(reader: Reader, value: Any, arrays: Iterable[Any], late: gast.AST
     arrays = [*arrays, *held, *(v for _, _, v in reads)]
     made = () if late is None else storages_read_later(reader, arrays)
     reader.containers.late[getattr(value, "mark", value)] = [
-        *((f, n, v) for f, n, v in reads if not isinstance(v, Struct)), *names_that_show(reader, arrays), *made,
-        *(r for a in arrays for r in read_by(reader, a))]
+        *((f, n, v) for f, n, v in reads if not isinstance(v, Struct)), *alias_names(reader, arrays), *made,
+        *(r for a in arrays for r in pending_reads(reader, a))]
     return value
 
 
-def given_to(reader: Reader, function: Any, args: list) -> list:
+def prepared_arguments(reader: Reader, function: Any, args: list) -> list:
     """The arguments of a function; some functions consume a whole iterator before anything else happens."""
-    return list(map(partial(at_once, reader), args)) if isinstance(function, Const) and any(
+    return list(map(partial(consumed_at_once, reader), args)) if isinstance(function, Const) and any(
         function.value is f for f in AT_ONCE) else args
 
 
-def made_since(reader: Reader, value: Any, writes: Any, node: gast.AST | None, by: Any = None) -> Any:
+def checked_iterator(reader: Reader, value: Any, writes: Any, node: gast.AST | None, by: Any = None) -> Any:
     """The value of an expression; if computing an iterator's elements wrote, it must be consumed at once.
 
     by: the function that was called; a user's function may write for other reasons
@@ -251,7 +251,7 @@ def made_since(reader: Reader, value: Any, writes: Any, node: gast.AST | None, b
     return value
 
 
-def at_once(reader: Reader, value: Any) -> Any:
+def consumed_at_once(reader: Reader, value: Any) -> Any:
     """Mark an iterator without a name as consumed from beginning to end with no effects in between."""
     if isinstance(value, Struct) and value.kind == "iterator" and value.cls[2] and not is_named_iterator(reader, value):
         value.cls = (*value.cls[:2], False)
@@ -268,7 +268,7 @@ def sources_of(values):
     return (v for v in found if isinstance(v, Struct) and v.kind in ("list", "dict", "object", "record"))
 
 
-def drained(reader: Reader, value: Any, node: gast.AST | None) -> list:
+def remaining_elements(reader: Reader, value: Any, node: gast.AST | None) -> list:
     """The remaining elements of an iterator, which exhausts it."""
     if value.keys == SPENT:
         fail(reader, LanguageError, "an iterator is read a second time, when nothing is left in it", node,

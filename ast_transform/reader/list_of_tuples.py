@@ -196,7 +196,7 @@ def array_of_rows(reader: Reader, rows: Any, node: gast.AST | None) -> Any:
     return dispatch.rule_call(reader, np.stack, [Struct("list", arrays)], {"axis": Const(1)}, node)
 
 
-def lengths_after(reader: Reader, loop: Any) -> None:
+def set_lengths_after(reader: Reader, loop: Any) -> None:
     """Set the lengths of lists to which each pass of a counted loop adds the same number of elements."""
     if not isinstance(loop, For) or not certain_count(reader, loop.count):
         return
@@ -216,7 +216,7 @@ def lengths_after(reader: Reader, loop: Any) -> None:
             continue
         c.outer.fact = replace(c.outer.fact, dims=(length, *c.outer.fact.dims[1:]))
         if reader.unroll and each == 1 and (start.symbol, start.offset) == (None, 0):
-            written_at_places(reader, loop, c)
+            preallocate(reader, loop, c)
 
 
 def certain_count(reader: Reader, count):
@@ -227,7 +227,7 @@ def certain_count(reader: Reader, count):
     return isinstance(made, Apply) and made.function in COUNTS and fact_of(count).length is not None
 
 
-def written_at_places(reader: Reader, loop, c):
+def preallocate(reader: Reader, loop, c):
     """Replace an array that grows by a row in each pass by one that is allocated before the loop."""
     empty = reader.build.made.get(c.init)
     step = next((s for s in loop.body if isinstance(s, Let) and s.targets == (c.next,)), None)

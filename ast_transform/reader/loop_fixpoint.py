@@ -60,7 +60,7 @@ from gradscribe.ast_transform.reader.carries import (
     may_share,
     not_kept,
     operand_paths,
-    paired,
+    pair_with_ends,
     replaced_leaves,
     same_precision,
 )
@@ -69,17 +69,17 @@ from gradscribe.ast_transform.reader.container_aliases import has_stable_sharing
 from gradscribe.ast_transform.reader.dynamic_lists import grow, may_grow, uneven
 from gradscribe.ast_transform.reader.expressions import evaluate
 from gradscribe.ast_transform.reader.frames import fail
-from gradscribe.ast_transform.reader.list_of_tuples import lengths_after
+from gradscribe.ast_transform.reader.list_of_tuples import set_lengths_after
 from gradscribe.ast_transform.reader.memory import (
     Loop,
     NeedsStore,
     NotSetYet,
     distinct_storages,
-    hand_over,
+    held_arrays,
     no_writes,
-    one_cell_of,
-    places_that_show,
+    record_cell,
     storages,
+    update_aliases,
     writes_storages,
 )
 from gradscribe.ast_transform.reader.statements import read_block
@@ -222,7 +222,7 @@ def begin_pass(reader: Reader, loop):
     reading.unset.first_set = {(frame, n) for n in loop.set_first() if n not in loop.kept}
     reading.unset.left_out = False
     reader.build.block = []
-    hand_over(reader, {root: frame.env[hidden] for root, hidden in reading.stores.items()}, loop.slots)
+    update_aliases(reader, {root: frame.env[hidden] for root, hidden in reading.stores.items()}, loop.slots)
     for place, name in reading.lost:
         place.env[name] = Conflict("an array that an earlier pass of the loop may have changed, or not", COPIED_FIRST,
                                    True)
@@ -232,7 +232,7 @@ def begin_pass(reader: Reader, loop):
                     for p in reading.items.containers}
     this.before = containers_held(reader)
     carried = {v for made in (*this.inner.values(), *this.held.values()) for v in made.values()}
-    shown = [v for _, _, v in places_that_show(reader)]
+    shown = [v for _, _, v in held_arrays(reader)]
     reading.entry = {base_path(reader, v)[0] for v in shown} - carried
     reading.around = frozenset().union(*map(partial(storages, reader), reading.entry))
     reading.before = frozenset().union(*map(partial(storages, reader), shown))
@@ -264,7 +264,8 @@ def read_pass(reader: Reader, loop, this, enter, test):
                 tested = truth_value(reader, evaluate(reader, test), test)
             this.head = (reader.build.block, tested)
             reader.build.block = []
-            hand_over(reader, {v: v for v in map(loop.frame.env.get, reading.stores.values())}, loop.slots)  # own views
+            own = {v: v for v in map(loop.frame.env.get, reading.stores.values())}
+            update_aliases(reader, own, loop.slots)         # aliases become views of these
         if enter:
             enter()
         this.outcome = read_block(reader, loop.node.body)
@@ -375,7 +376,7 @@ def ends_of_names(reader: Reader, loop, this):
         if isinstance(entered[n], (Grown, Rows)) and entered[n].mark is not getattr(env.get(n), "mark", None):
             raise NotALoop(f"{n} is another list from pass to pass")
         found += [((n, path), var, value)
-                  for path, (var, value) in paired(reader, n, this.inner.get(n, {}), env.get(n)).items()]
+                  for path, (var, value) in pair_with_ends(reader, n, this.inner.get(n, {}), env.get(n)).items()]
     return found
 
 
@@ -437,9 +438,9 @@ def place_loop(reader: Reader, loop: Any) -> Any:
     """Append the loop to the block, and read views of the arrays that it writes again after it."""
     written, reader.loops.written_in_loop = reader.loops.written_in_loop, None
     loop.policy = "segments" if reader.build.segments else ""
-    lengths_after(reader, loop)
+    set_lengths_after(reader, loop)
     reader.build.block.append(loop)
-    hand_over(reader, *written)
+    update_aliases(reader, *written)
     for env, n, held, path, base in reader.views.views_after:
         if env.get(n) is held:
             env[n] = same_view_again(reader, path, base)
@@ -456,7 +457,7 @@ def left_as_views(reader: Reader, after, names, slots, inner, held, kept, body, 
     ends: dict[Any, list] = {}
     items.update(v for m in names if m not in slots and m in after for v in held_variables(after[m]))
     for n in slots:
-        for var, new in paired(reader, n, inner.get(n, {}), after.get(n, UNDEFINED)).values():
+        for var, new in pair_with_ends(reader, n, inner.get(n, {}), after.get(n, UNDEFINED)).values():
             ends.setdefault(new, []).append((n, var))
     inside = {*all_made([*body, *(head[0] if head else ())]),
               *(v for of in (*inner.values(), *held[1].values()) for v in of.values())}
@@ -540,7 +541,7 @@ def close_carries(reader: Reader, loop, this, runs, certain, some):
         value = after.get(n, UNDEFINED)
         if n in loop.slots:
             outers = {path: close_name(reader, loop, this, made, n, path, var, new)
-                      for path, (var, new) in paired(reader, n, this.inner.get(n, {}), value).items()}
+                      for path, (var, new) in pair_with_ends(reader, n, this.inner.get(n, {}), value).items()}
             before = frame.env[n]
             frame.env[n] = related_containers(
                 reader, replaced_leaves(reader, before, value, outers), [before, value], shared, (n,))
@@ -580,7 +581,7 @@ def close_name(reader: Reader, loop, this, made, n, path, var, new):
     outer = made.ends[new] = Var(n.strip(), this.facts[n, path], USER)
     made.leaving.append(
         (outer, reader.memory.tokens[var], storages(reader, new) if isinstance(new, Var) else frozenset()))
-    one_cell_of(reader, outer, [var, new])
+    record_cell(reader, outer, [var, new])
     if var in reader.memory.owned:
         reader.memory.owned.add(outer)
     init, new = as_floats(reader, init, var, reader.build.block), as_floats(reader, new, var, this.body)
@@ -600,7 +601,7 @@ def close_first_set(reader: Reader, loop, this, made, n, value):
         outer = Var(n.strip(), kept.get(n) or made.last.fact(value.fact), USER)
         before = this.inner[n][()] if n in kept else value.like(fact=made.earlier.fact(value.fact))
         made.leaving.append((outer, storages(reader, before) if n in kept else frozenset(), storages(reader, value)))
-        one_cell_of(reader, outer, [value])
+        record_cell(reader, outer, [value])
         made.carries.append(Carry(before, UNDEFINED, value, outer))
         left_unset(reader, outer, UNDEFINED, value, made.runs)
         if not may_share(reader, value):

@@ -41,7 +41,7 @@ from gradscribe.ast_transform.reader.dispatch import executes, late
 from gradscribe.ast_transform.reader.dynamic_lists import while_iterated
 from gradscribe.ast_transform.reader.expressions import evaluate
 from gradscribe.ast_transform.reader.frames import fail, here
-from gradscribe.ast_transform.reader.iteration import pass_by_pass, walk_over, walking
+from gradscribe.ast_transform.reader.iteration import unroll_with_exits, walk_over, walking
 from gradscribe.ast_transform.reader.iterators import made_in_passes, must_be_unwritten
 from gradscribe.ast_transform.reader.loop_fixpoint import place_loop, read_until_stable
 from gradscribe.ast_transform.reader.memory import (
@@ -85,25 +85,25 @@ def execute_for(reader: Reader, node):
     walk = walk_over(reader, value, node.iter)
     with pending_values(reader, [source for _, _, source in walk.items]) as held, while_iterated(reader, value, walk):
         walk.held = held
-        outcome = walked_over(reader, node, walk)
+        outcome = read_for_loop(reader, node, walk)
         if walk.static is None:         # a pass may have written what the next element is computed from
             must_be_unwritten(reader, walk.reads, node.iter)
         return outcome
 
 
-def walked_over(reader: Reader, node, walk):
+def read_for_loop(reader: Reader, node, walk):
     if getattr(node, "exits", None) is not None:
-        return left_early(reader, node, walk)
+        return read_for_with_exit(reader, node, walk)
     if walk.static is not None and not walk.static:
         return None
-    with within_loop(reader, node, walk) as written_out:
-        return write_out_passes(reader, node, walk) if written_out else stays_a_loop(reader, node, walk)
+    with within_loop(reader, node, walk) as unrolled:
+        return unroll_passes(reader, node, walk) if unrolled else read_as_loop(reader, node, walk)
 
 
 @contextmanager
 def within_loop(reader: Reader, node, walk):
     """A context that records a loop that may be unrolled, with its enclosing loops; its value: whether it is."""
-    place, number = here(reader, node), passes_now(reader, walk)
+    place, number = here(reader, node), pass_count(reader, walk)
     if number is not None:
         reader.loops.countable[place] = number, tuple(reader.loops.around)
     reader.loops.around.append(place)
@@ -113,7 +113,7 @@ def within_loop(reader: Reader, node, walk):
         reader.loops.around.pop()
 
 
-def passes_now(reader: Reader, walk):
+def pass_count(reader: Reader, walk):
     """The number of passes of a loop, from the source or the example arguments; None if known only at run time."""
     if walk.static is not None:
         return len(walk.static)
@@ -129,12 +129,12 @@ def fixed_number(reader: Reader, walk):
     return unify(length, Length(None, length.size))
 
 
-def stays_a_loop(reader: Reader, node, walk):
+def read_as_loop(reader: Reader, node, walk):
     """Read a loop as a loop if possible; otherwise unroll it."""
     can_stay = walk.count is not None
     must = walk.static is None
     if not can_stay:
-        return write_out_passes(reader, node, walk)
+        return unroll_passes(reader, node, walk)
     before, held, outer = snapshot(reader), list(reader.build.block), reader.loops.must_stay
     reader.loops.must_stay = must
     try:
@@ -145,7 +145,7 @@ def stays_a_loop(reader: Reader, node, walk):
             raise
         restore(before)
         reader.build.block[:] = held
-        return write_out_passes(reader, node, walk)
+        return unroll_passes(reader, node, walk)
     except (NotALoop, ShapeError, LanguageError) as error:
         if must:
             if isinstance(error, NotALoop):
@@ -154,12 +154,12 @@ def stays_a_loop(reader: Reader, node, walk):
                     restore(before)
                     reader.build.block[:] = held
                     return peel_first_pass(reader, node, walk, error) if passes else None
-                fail_in_passes(reader, error, node)
-            write_out_loop(reader, here(reader, node))
+                unroll_or_fail(reader, error, node)
+            request_unrolling(reader, here(reader, node))
             raise
         restore(before)
         reader.build.block[:] = held
-        return write_out_passes(reader, node, walk)
+        return unroll_passes(reader, node, walk)
     finally:
         reader.loops.must_stay = outer
 
@@ -202,47 +202,47 @@ def peel_first_pass(reader: Reader, node, walk, reason):
             return for_loop(reader, node, Walk(None, later, rest, lambda index, items: walk.bind(
                 reader.build.apply(operator.add, index, Const(1)), items), held=held))
     except NotALoop:
-        fail_in_passes(reader, reason, node)
+        unroll_or_fail(reader, reason, node)
     except (ShapeError, LanguageError):
-        write_out_loop(reader, here(reader, node))
+        request_unrolling(reader, here(reader, node))
         raise
 
 
-def fail_in_passes(reader: Reader, reason, node):
+def unroll_or_fail(reader: Reader, reason, node):
     """Unroll a loop whose carries change from pass to pass, or refuse it if it is too long."""
-    write_out_loop(reader, here(reader, node))
+    request_unrolling(reader, here(reader, node))
     fail(reader, LanguageError, str(reason), node, "Use a loop whose number of passes is a literal.")
 
 
-def left_early(reader: Reader, node, walk):
+def read_for_with_exit(reader: Reader, node, walk):
     """Read a for loop with a break or a return."""
     exits = node.exits
     for flag in (exits.stop, exits.returned):
         reader.environment.frame.env[flag] = Const(False)
-    with within_loop(reader, node, walk) as written_out:
-        return pass_by_pass(reader, node, walk) if written_out else left_by_a_flag(reader, node, walk)
+    with within_loop(reader, node, walk) as unrolled:
+        return unroll_with_exits(reader, node, walk) if unrolled else read_with_flag(reader, node, walk)
 
 
-def left_by_a_flag(reader: Reader, node, walk):
+def read_with_flag(reader: Reader, node, walk):
     """Read a loop with an early exit as a loop if possible; otherwise unroll it."""
     if walk.count is None or not all(is_array(s) or _is_range(s) for _, _, s in walk.items):
         if walk.static is None:
             fail(reader, LanguageError, "a loop over this cannot be left early", node, "Loop over range(len(...)).")
-        return pass_by_pass(reader, node, walk)
+        return unroll_with_exits(reader, node, walk)
     before, held = snapshot(reader), list(reader.build.block)
     try:
-        return by_index(reader, node, walk)
+        return read_as_while(reader, node, walk)
     except (ShapeError, LanguageError, Demand) as error:
         if walk.static is None:
             if not isinstance(error, Demand):
-                write_out_loop(reader, here(reader, node))
+                request_unrolling(reader, here(reader, node))
             raise
         restore(before)
         reader.build.block[:] = held
-        return pass_by_pass(reader, node, walk)
+        return unroll_with_exits(reader, node, walk)
 
 
-def by_index(reader: Reader, node, walk):
+def read_as_while(reader: Reader, node, walk):
     """Read a for loop that is left early as a while loop over an index."""
     exits = node.exits
     target = getattr(node.target, "id", "_") if walk.plain else "_"
@@ -277,8 +277,8 @@ def execute_bind(reader: Reader, node):
     node.run()
 
 
-def write_out_passes(reader: Reader, node, walk):
-    with written_out_passes(reader, walk, node) as (number, enter):
+def unroll_passes(reader: Reader, node, walk):
+    with unrolled_loop(reader, walk, node) as (number, enter):
         for k in range(number):
             enter(k)
             outcome = read_block(reader, node.body)
@@ -290,9 +290,9 @@ def write_out_passes(reader: Reader, node, walk):
 
 @late
 @contextmanager
-def written_out_passes(reader: Reader, walk, node):
+def unrolled_loop(reader: Reader, walk, node):
     """A context for an unrolled loop: (number of passes, enter), where enter(k) binds the target for pass k."""
-    number = passes_now(reader, walk)
+    number = pass_count(reader, walk)
     with pending_values(reader, list(walk.static or ())) as values, walking(reader, walk, node) as stays:
         def enter(k):
             stays(k)
@@ -351,7 +351,7 @@ def for_loop(reader: Reader, node, walk):
 
 
 @late
-def write_out(reader: Reader, conflict, node):
+def unroll_for_conflict(reader: Reader, conflict, node):
     """Unroll the short loops around a memory conflict, because which arrays share memory may depend on the pass.
 
     After unrolling, the aliases of each array are known; the version is specialised to the number of passes.
@@ -359,14 +359,14 @@ def write_out(reader: Reader, conflict, node):
     if not conflict.memory:
         return
     for place in reader.loops.countable:
-        write_out_loop(reader, place)
+        request_unrolling(reader, place)
     for count in reader.loops.counted:
         lengths = [r.fact.length for r in root_arguments(reader, count) if isinstance(r.fact, Array)]
         if lengths and all(n is not None and n.normal().size in range(FEW) for n in lengths):
             demand(reader, root_arguments(reader, count)[0], "the number of passes", node)
 
 
-def write_out_loop(reader: Reader, place):
+def request_unrolling(reader: Reader, place):
     """Restart the reading with this loop unrolled, if that makes few copies of its body."""
     chosen = {*reader.loops.unrolled, place}
 

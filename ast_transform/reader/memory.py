@@ -39,10 +39,10 @@ from gradscribe.ast_transform.reader.views import (
     locked_by,
     made_as,
     may_be_cell,
-    may_show,
     moved_back,
     one_entry,
     own_view,
+    possible_sources,
     refuse_if_locked,
     rowwise,
     same_view_again,
@@ -90,7 +90,7 @@ def storages(reader: Reader, var: Any) -> frozenset:
         else:
             found = frozenset({var})
             if isinstance(made, Apply) and not is_plain_number(reader, var):
-                found = found.union(*map(partial(storages, reader), may_show(reader, made)))
+                found = found.union(*map(partial(storages, reader), possible_sources(reader, made)))
         reader.memory.tokens[var] = found
     return found
 
@@ -104,7 +104,7 @@ def distinct_storages(reader: Reader, left: list) -> None:
     mine = {value for value, _, _ in left}
     for value, first, last in left:
         reader.memory.tokens[value] = frozenset({value}) | first | last
-    elsewhere = frozenset().union(*(storages(reader, v) for _, _, v in places_that_show(reader) if v not in mine))
+    elsewhere = frozenset().union(*(storages(reader, v) for _, _, v in held_arrays(reader) if v not in mine))
     for k, (value, first, last) in enumerate(left):
         meets = [v for v, before, after in left[:k] if first & before or last & after]
         reader.memory.possible_storages[value] = first | last
@@ -124,7 +124,7 @@ def with_possible_storages(reader: Reader, tokens):
     return frozenset(found)
 
 
-def places_that_show(reader: Reader) -> Any:
+def held_arrays(reader: Reader) -> Any:
     """(holder, key, value) of each array that a name or container holds, including values that may be 0-d arrays."""
     frames, seen = list(reader.environment.stack), set()
 
@@ -154,9 +154,9 @@ def places_that_show(reader: Reader) -> Any:
             yield from visit(held.env, k, value)
 
 
-def shows_a_cell(reader: Reader, old: Any) -> bool:
+def has_cell_alias(reader: Reader, old: Any) -> bool:
     """Whether a zero-dimensional array that an augmented assignment changes may have an alias."""
-    shown, mine = [v for _, _, v in places_that_show(reader)], storages(reader, old)
+    shown, mine = [v for _, _, v in held_arrays(reader)], storages(reader, old)
     return sum(v is old for v in shown) > 1 or any(v is not old and storages(reader, v) & mine for v in shown)
 
 
@@ -316,8 +316,8 @@ def update_names(reader: Reader, holder, base, root, node):
     reader.memory.written.append(storages(reader, holder))
     written, line = storages(reader, holder), getattr(node, "lineno", 0)
     reader.memory.tokens[root], reader.views.layouts[root] = storages(reader, base), rowwise(reader, base)
-    shown = [(p, k, v) for p, k, v in places_that_show(reader) if storages(reader, v) & written]
-    changed = dispatch.changed_too(reader, base, root, {base_path(reader, v)[0] for _, _, v in shown}, node)
+    shown = [(p, k, v) for p, k, v in held_arrays(reader) if storages(reader, v) & written]
+    changed = dispatch.updated_arrays(reader, base, root, {base_path(reader, v)[0] for _, _, v in shown}, node)
     memo = {}
     for place, key, value in shown:
         if value not in memo:
@@ -327,13 +327,13 @@ def update_names(reader: Reader, holder, base, root, node):
         _set(place, key, memo[value])
 
 
-def hand_over(reader: Reader, mapping: dict, but: Collection[Any] = ()) -> None:
+def update_aliases(reader: Reader, mapping: dict, but: Collection[Any] = ()) -> None:
     """Update the names of arrays, and of views of them, to the arrays' new values."""
     memo = {}
     for old, new in mapping.items():
         reader.views.layouts[new] = rowwise(reader, old)
     dispatch.renamed_choices(reader, mapping)
-    for place, key, value in list(places_that_show(reader)):
+    for place, key, value in list(held_arrays(reader)):
         if place is reader.environment.frame.env and key in but:
             continue
         first, path = base_path(reader, value)
@@ -445,7 +445,7 @@ def put_back(reader: Reader, path: list, new: Any, node: gast.AST | None) -> Any
     return new
 
 
-def one_cell_of(reader: Reader, var: Any, values: list | tuple) -> None:
+def record_cell(reader: Reader, var: Any, values: list | tuple) -> None:
     """Record that a value may be one of several 0-d arrays, and its storages."""
     found = [v for v in values if may_be_cell(reader, v)]
     if found and isinstance(var, Var) and isinstance(var.fact, Array) and not var.fact.dims and not var.fact.weak:

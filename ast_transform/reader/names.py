@@ -11,10 +11,10 @@ from gradscribe.ast_transform.passes.activity import is_foreign
 from gradscribe.ast_transform.passes.described import fact_of, is_array
 from gradscribe.ast_transform.reader import dispatch
 from gradscribe.ast_transform.reader.bfloat16 import as_bfloat16
-from gradscribe.ast_transform.reader.desugar import said
+from gradscribe.ast_transform.reader.desugar import spelled_name
 from gradscribe.ast_transform.reader.dispatch import late
 from gradscribe.ast_transform.reader.frames import fail, set_by
-from gradscribe.ast_transform.reader.iterators import as_it_was, read_by
+from gradscribe.ast_transform.reader.iterators import as_it_was, pending_reads
 from gradscribe.ast_transform.reader.memory import NotSetYet
 from gradscribe.ast_transform.reader.states import Reader
 from gradscribe.ast_transform.reader.values import Conflict, Grown, Struct, Walk, variables_in
@@ -45,8 +45,8 @@ def read_name(reader: Reader, name: str, node: gast.AST | None = None) -> Any:
         if name in frame.env:
             value = frame.env[name]
             if isinstance(value, Conflict):
-                dispatch.write_out(reader, value, node)
-                fail(reader, ShapeError, f"{said(name)} is {value.reason}", node, value.advice)
+                dispatch.unroll_for_conflict(reader, value, node)
+                fail(reader, ShapeError, f"{spelled_name(name)} is {value.reason}", node, value.advice)
             if isinstance(value, Const) and isinstance(value.value, Undefined):
                 not_set(reader, frame, name, node)
             if reader.choices.partly and any(v in reader.choices.partly for v in variables_in(value)):
@@ -54,7 +54,7 @@ def read_name(reader: Reader, name: str, node: gast.AST | None = None) -> Any:
                 for loop in reader.loops.reading:
                     loop.unset.read.add((frame, name))
             if isinstance(value, (Walk, Var, Grown)):
-                as_it_was(reader, read_by(reader, value), node)
+                as_it_was(reader, pending_reads(reader, value), node)
             if isinstance(value, Walk):
                 frame.env[name] = Conflict("an iterator that has been read already")
             return value

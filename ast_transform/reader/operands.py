@@ -39,7 +39,7 @@ def settle(reader: Reader, value: Any) -> Any:
     if isinstance(value, View):
         return dispatch.shown_by_dict_view(reader, value)
     if isinstance(value, Conflict):         # a write in the same expression made it one
-        dispatch.write_out(reader, value, None)
+        dispatch.unroll_for_conflict(reader, value, None)
         fail(reader, ShapeError, f"what is read here is {value.reason}", None, value.advice)
     return value
 

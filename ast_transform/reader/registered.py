@@ -9,7 +9,7 @@ from typing import Any
 from gradscribe.ast_transform.core.children import MADE, REGISTRY, children_class, registered
 from gradscribe.ast_transform.core.kinds import Sequence
 from gradscribe.ast_transform.reader import dispatch
-from gradscribe.ast_transform.reader.carries import own_parts
+from gradscribe.ast_transform.reader.carries import argument_parts
 from gradscribe.ast_transform.reader.names import lift
 from gradscribe.ast_transform.reader.operands import python_value, settle, spelled_value
 from gradscribe.ast_transform.reader.states import Reader
@@ -28,7 +28,7 @@ def stands_for_objects(value) -> bool:
 
 def as_objects(reader: Reader, value: Any) -> Any:
     """A value as the user's function sees it: with objects instead of their children."""
-    return unflattened(reader, own_parts(reader, value)) if stands_for_objects(value) else value
+    return unflattened(reader, argument_parts(reader, value)) if stands_for_objects(value) else value
 
 
 def as_seen_by_caller(reader: Reader, value: Any) -> Any:

@@ -75,7 +75,7 @@ def copies_nothing(reader: Reader, made, parent):
     return cut and parent.fact.rank == 1 or rowwise(reader, parent)
 
 
-def may_show(reader: Reader, made: Any) -> list:
+def possible_sources(reader: Reader, made: Any) -> list:
     """The arrays that an operation's result may or may not share memory with."""
     if is_application(made, operator.getitem) and reader.views.flats.get(made.args[0]):
         return []                   # a slice of x.flat is a copy
