@@ -112,7 +112,7 @@ class irfft:
     def primal(x, n=None, axis=-1, norm=None):
         return np.fft.irfft(x, n=n, axis=axis, norm=norm)
 
-    def vjp_x(dy, x, n=None, axis=-1, norm=None):   # each inner frequency stands for two
+    def vjp_x(dy, x, n=None, axis=-1, norm=None):   # each inner frequency counts twice
         half = np.conj(np.fft.rfft(dy, axis=axis, norm=swapped(norm)))
         k = positions(half, axis)
         alone = (k == 0) | (2 * k == dy.shape[axis])

@@ -92,7 +92,7 @@ def backwards(ndim, axis):
 def restore(dy, x, axis, keepdims):
     """A reduced array with axes added so that it broadcasts with x: `dy[:, None]`."""
     index = reduced_index(x, axis, keepdims)
-    if index is None or np.ndim(dy) == 0:       # a number stands for all entries
+    if index is None or np.ndim(dy) == 0:       # a scalar broadcasts
         return dy
     return dy[index]
 
@@ -148,7 +148,7 @@ class sum_:
     def wider(a, axis=None, dtype=None, *, keepdims=False, initial=None, where=True):
         same_rank(a, where)
         total = np.sum(selected(a, where, 0, dtype), axis=axis, keepdims=keepdims)
-        total = converted(total, dtype)         # of short whole numbers it is a long one
+        total = converted(total, dtype)         # narrow integers have a wider sum
         return total if initial is None else total + initial
 
     batch = batched_reduction(np.sum)
