@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """The reader: from a function's tree to the array form, by abstract interpretation.
 
-A tree goes in, with the kinds of the arguments; a block of the array form comes out, with the value of the function
-as an operand of it.  The tree is executed in Python's order on abstract values: numbers and arrays are variables with
-a dtype and a shape, containers are known item by item.  What is known is decided now (methods, attributes, tests,
-calls), and what is not known becomes a statement.
+A function's tree goes in, with the kinds of its arguments; a block of the array form comes out, with the function's
+result as an operand.  The tree is executed in Python's order on abstract values: a number or an array is a variable
+with a dtype and a shape, a container is a list of its items.  Whatever these values determine (methods, attributes,
+tests, calls) is evaluated while reading; the rest becomes statements.
 
-Each function takes a `Reader` (`states.py`) first.  All modules are loaded here, since `dispatch.py` finds a function
-by the kind of node or by the function that is called.
+The first argument of each function is a `Reader` (`states.py`).  All modules are imported here, so that each registers
+its functions with `dispatch.py`, which selects one by the kind of node or by the function that is called.
 
 >>> from gradscribe.ast_transform.examples import form, show
 >>> text = "def f(x):\\n    y = x.sum(axis=0)\\n    return [v * 2 for v in (y, 3)][-1] + len(y)"
@@ -20,7 +20,7 @@ f(x):
     t = 6 + n_0
     return t
 """
-from gradscribe.ast_transform.reader import (  # noqa: F401  (loaded, so that each module enters its functions)
+from gradscribe.ast_transform.reader import (  # noqa: F401  (imported so that each module registers its functions)
     assignments,
     bfloat16,
     branches,

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Assignments: to names, attributes and items, augmented assignments, and unpacking.
 
-The tree of an assignment comes in; afterwards the names of the frame and the containers hold the value.  A write into
-an array becomes a statement, see `memory.py`.
+The tree of an assignment comes in; afterwards the names of the frame, or the containers, hold the value.  A write
+into an array becomes a statement, see `memory.py`.
 """
 import functools
 import inspect
@@ -21,26 +21,26 @@ from gradscribe.ast_transform.passes.described import fact_of
 from gradscribe.ast_transform.reader import dispatch
 from gradscribe.ast_transform.reader.branches import RAISED, read_branch, truth_value
 from gradscribe.ast_transform.reader.carries import containers_held, has_alias
-from gradscribe.ast_transform.reader.container_aliases import lend
-from gradscribe.ast_transform.reader.containers import changed_in_place, kept_within, put_element
+from gradscribe.ast_transform.reader.container_aliases import freeze
+from gradscribe.ast_transform.reader.containers import changed_in_place, drop_beyond_maxlen, put_element
 from gradscribe.ast_transform.reader.dispatch import executes
 from gradscribe.ast_transform.reader.dynamic_lists import grown_method, is_own_list, may_grow, set_grown
 from gradscribe.ast_transform.reader.frames import fail
 from gradscribe.ast_transform.reader.items import item_of, read_index
-from gradscribe.ast_transform.reader.iterators import drained, iterator
+from gradscribe.ast_transform.reader.iterators import iterator, remaining_elements
 from gradscribe.ast_transform.reader.list_of_tuples import rows_method
 from gradscribe.ast_transform.reader.memory import (
     can_write,
-    one_cell_of,
+    has_cell_alias,
     pending_values,
+    record_cell,
     refuse_write,
     replace_all,
-    shows_a_cell,
     write_entry,
 )
 from gradscribe.ast_transform.reader.methods import array_of
 from gradscribe.ast_transform.reader.names import read_name
-from gradscribe.ast_transform.reader.objects import OPERATORS, assign_attribute, dunder, gone_through
+from gradscribe.ast_transform.reader.objects import OPERATORS, assign_attribute, dunder, iterated_value
 from gradscribe.ast_transform.reader.operands import (
     as_given,
     as_operand,
@@ -84,7 +84,7 @@ def execute_assign(reader: Reader, node):
     if isinstance(value, Struct) and value.kind == "iterator" and reader.memory.writes != writes:
         fail(reader, LanguageError, "an iterator that changes something when it is gone through", node.value,
              "Make a list of it where it stands.")
-    with pending_values(reader, [value]) as held:         # a target before may write into it
+    with pending_values(reader, [value]) as held:         # an earlier target may write into it
         for target in node.targets:
             assign(reader, target, held[0])
 
@@ -105,7 +105,7 @@ def joined_list(reader: Reader, name, node):
 def only_shown_by(reader: Reader, name, held):
     """Whether a list belongs to this function, and no other name, container or iterator refers to it."""
     if isinstance(held, Struct) and (not is_own_list(reader, held) or held.mark in reader.containers.given_marks or
-                                     held in reader.containers.lent):
+                                     held in reader.containers.frozen):
         return False
     found = containers_held(reader).get(held.mark)
     return found is not None and found[-1] == [(reader.environment.frame, name)]
@@ -119,7 +119,7 @@ def execute_aug_assign(reader: Reader, node):
     if isinstance(target, gast.Name):
         with pending_values(
             reader, [read_name(reader, target.id, target)]
-        ) as held:  # what is read meanwhile may change it
+        ) as held:  # evaluating the right-hand side may change it
             value = dispatch.evaluate(reader, node.value)
         old = held[0]
         if isinstance(old, (Struct, Grown, Rows, Conflict)):
@@ -147,11 +147,11 @@ def execute_aug_assign(reader: Reader, node):
         held.append(settle(reader, read(held[0])))
         value = dispatch.evaluate(reader, node.value)
         return augmented_value(reader, function, held[1], value, node, lambda new: write(target, new, held[0]),
-                               is_told(reader, held[0], target))
+                               has_setter(reader, held[0], target))
 
 
-def is_told(reader: Reader, holder, target):
-    """Whether an assignment calls a method of the user's class: a property's setter, or __setitem__."""
+def has_setter(reader: Reader, holder, target):
+    """Whether an assignment calls a method of the user's class: the setter of a property, or __setitem__."""
     if not isinstance(holder, Struct) or holder.cls is None:
         return False
     if isinstance(target, gast.Subscript):
@@ -159,38 +159,38 @@ def is_told(reader: Reader, holder, target):
     return hasattr(type(inspect.getattr_static(holder.cls, target.attr, None)), "__set__")
 
 
-def augmented_value(reader: Reader, function, old, value, node, write, told=False):
-    """old op= value: in place for what can be changed; `write` puts a new value where the old one was.
+def augmented_value(reader: Reader, function, old, value, node, write, always_write=False):
+    """old op= value: in place where the type is mutable, otherwise by `write(new value)`.
 
-    told: what is changed in place is put there as well, since a method of the user's is given it
+    always_write: call `write` after a change in place too, since a setter of the user's class expects the call
     """
     if isinstance(old, Struct):
         in_place = dunder(reader, old, f"__i{OPERATORS[function]}__")
         if in_place is not None:
             return write(dispatch.call_known(reader, in_place, [old, value], {}, node))
         if changed_in_place(reader, function, old, value, node):
-            kept_within(old)
-            return write(old) if told else None
+            drop_beyond_maxlen(old)
+            return write(old) if always_write else None
     if isinstance(old, (Grown, Rows)) and function is operator.add:
         extend = partial(grown_method, reader) if isinstance(old, Grown) else partial(rows_method, reader)
         extend(old, "extend", [value], {}, node)
-        return write(old) if told else None
+        return write(old) if always_write else None
     if is_array(old):
         can_write(reader, old, node)
     result = dispatch.binary(reader, function, old, value, node)
     if is_array(old):
         check_augmented(reader, old, value, result, node)
         result = as_stored(reader, old, result)
-    return None if changes_in_place(reader, old, value, result, node) and not told else write(result)
+    return None if changes_in_place(reader, old, value, result, node) and not always_write else write(result)
 
 
 def changes_in_place(reader: Reader, old, value, result, node):
-    """x += v where x has aliases: each of them gets the result."""
+    """Whether x += v has been written into x and all its aliases; False if x has none."""
     if not is_array(old):
-        if may_be_cell(reader, old) and (is_view(reader, old) or shows_a_cell(reader, old)):
+        if may_be_cell(reader, old) and (is_view(reader, old) or has_cell_alias(reader, old)):
             fail(reader, LanguageError, f"{old.hint} may be an array without axes, which something else shows, or a "
                  "number", node, "Write x = x + v to make a new number.")
-        one_cell_of(reader, result, [old])
+        record_cell(reader, result, [old])
         return False
     if not has_alias(reader, old):
         return False
@@ -199,7 +199,7 @@ def changes_in_place(reader: Reader, old, value, result, node):
 
 
 def as_stored(reader: Reader, old, result):
-    """What x op= v leaves in x, in x's dtype."""
+    """The result of x op= v, converted to x's dtype."""
     fact = fact_of(result)
     if not isinstance(fact, Array) or np.dtype(fact.dtype) == np.dtype(old.fact.dtype):
         return result
@@ -207,7 +207,7 @@ def as_stored(reader: Reader, old, result):
 
 
 def augment_item(reader: Reader, holder, node):
-    """x[i] += v reads and writes one place; entries that an index array names twice are written once."""
+    """x[i] += v: reads and writes one place; an entry that an index array selects twice is written once."""
     if not is_array(holder):
         refuse_write(reader, node.target, holder)
     index, before = read_index(reader, node.target.slice), holder
@@ -215,7 +215,7 @@ def augment_item(reader: Reader, holder, node):
         value = settle(reader, dispatch.evaluate(reader, node.value))
     holder = held[0]
     value = as_operand(reader, array_of(reader, value, node) if isinstance(value, Struct) else value)
-    if holder is not before:            # a number was read before what is added has changed the array
+    if holder is not before:            # x[i], if it is a number, was read before evaluating v changed the array
         shown = item_of(reader, before, index, node.target)
         old = item_of(reader, holder, index, node.target) if is_array(shown) and is_view(reader, shown) else shown
         return write_entry(
@@ -247,7 +247,7 @@ def augment_item(reader: Reader, holder, node):
 
 
 def check_augmented(reader: Reader, old, value, result, node):
-    """Refuse an x += v on an array that would change its dtype or shape."""
+    """Refuse x += v if it would change the dtype or shape of the array x."""
     fact, kinds = fact_of(value) if isinstance(value, (Var, Const)) else None, "biufc"
     fits = np.can_cast(np.dtype(fact_of(result).dtype), np.dtype(old.fact.dtype), "same_kind")
     wider = isinstance(fact, Array) and (kinds.index(fact.kind) > kinds.index(old.fact.kind) or
@@ -290,19 +290,19 @@ def assign_item(reader: Reader, holder, index, value, target):
 
 
 def bind_name(reader: Reader, name: str, value: Any) -> None:
-    """Name a value; one that the statement has just made takes the name."""
+    """Bind a name to a value; a temporary that the statement has just made is renamed to it."""
     takes_name(reader, name, value)
     if isinstance(value, Walk) and value.static is not None:
         reads = value.reads
         value = iterator(reader, value.static, *(s for s, _ in value.sources))
         value.cls = (value.cls[0], (*value.cls[1], *reads), value.cls[2])
     if isinstance(value, Struct) and value.kind == "iterator":
-        lend(reader, value.cls[0])
+        freeze(reader, value.cls[0])
     reader.environment.frame.env[name] = value
 
 
 def takes_name(reader: Reader, name, value):
-    """Rename the value that the statement has just made to the name that it is assigned to."""
+    """Rename a temporary that the statement has just made to the name that it is assigned to."""
     made = value.value if isinstance(value, Grown) else value
     if (
         isinstance(made, Var)
@@ -314,7 +314,7 @@ def takes_name(reader: Reader, name, value):
 
 
 def unpack(reader: Reader, target, value):
-    elements, value = target.elts, gone_through(reader, value, target)
+    elements, value = target.elts, iterated_value(reader, value, target)
     star = next((k for k, e in enumerate(elements) if isinstance(e, gast.Starred)), None)
     if isinstance(value, Var) and isinstance(value.fact, Array):
         value = Struct("tuple", rows_to_unpack(reader, value, len(elements), star, target))
@@ -327,7 +327,7 @@ def unpack(reader: Reader, target, value):
     if not isinstance(value, Struct):
         fail(reader, ShapeError, f"{spelled_value(reader, value)} cannot be unpacked", target)
     if value.kind == "iterator":
-        value = Struct("tuple", drained(reader, value, target))
+        value = Struct("tuple", remaining_elements(reader, value, target))
     if value.kind == "dict":
         value = Struct("tuple", [Const(k) for k in value.keys])
     items = value.items
@@ -344,7 +344,7 @@ def unpack(reader: Reader, target, value):
         and all(isinstance(i, Part) and isinstance(i.fact, Array) for i in items)
         and all(isinstance(e, gast.Name) for e in elements)
         and value.kind != "record"
-        and len(items) > 1          # of one it is an item
+        and len(items) > 1          # a single value is read as an item
     ):
         whole = operand_of_part(reader, value.whole)
         named = reader.build.several(
@@ -352,7 +352,7 @@ def unpack(reader: Reader, target, value):
         )
         for k, (e, v) in enumerate(zip(elements, named)):
             reader.environment.frame.env[e.id] = v
-            reader.views.walked[v] = Apply(operator.getitem, (whole, Const(k)))     # an array of the container
+            reader.views.walked[v] = Apply(operator.getitem, (whole, Const(k)))     # an array inside the container
         return
     with pending_values(reader, [passed_value(reader, i) for i in items]) as held:
         for k, e in enumerate(elements):
@@ -360,7 +360,7 @@ def unpack(reader: Reader, target, value):
 
 
 def rows_to_unpack(reader: Reader, array, n, star, node):
-    """The rows of an array, as unpacking into n names sees them: at a star it is the list of all that are left."""
+    """The rows of an array for unpacking into n names; a starred name gets the list of the remaining rows."""
     if not array.fact.dims:
         fail(reader, ShapeError, "a scalar cannot be unpacked", node)
     length, least = array.fact.dims[0], n if star is None else n - 1
@@ -384,7 +384,7 @@ def rows_to_unpack(reader: Reader, array, n, star, node):
 
 
 def raise_where(reader: Reader, compare, value, number, why, node):
-    """if compare(value, number): raise ValueError(why), as Python does where values are unpacked."""
+    """if compare(value, number): raise ValueError(why), as Python does for unpacking."""
     def fails():
         dispatch.effect(reader, gast.parse(f"raise ValueError({why!r})").body[0])
         return RAISED
@@ -393,6 +393,6 @@ def raise_where(reader: Reader, compare, value, number, why, node):
 
 
 def holds(value, mark):
-    """Whether a container is a value, or contains it."""
+    """Whether a value is the container with this mark, or contains it."""
     inner = value.items if isinstance(value, Struct) else held_by(value)
     return getattr(value, "mark", None) is mark or any(holds(v, mark) for v in inner)

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""bfloat16: its dtype and values come in, those of float16 go out, which represents bfloat16 in facts.
+"""bfloat16: its dtype and values come in; those of float16 come out, which represents bfloat16 in facts.
 
-NumPy has no rules for bfloat16; those of float16 are used, with JAX's promotion.  So `x.dtype` may be passed along, and
-numbers of that dtype are made when running.  A program that names float16 itself, or asks for its range, would mean the
-other format, and is refused.
+NumPy has no promotion rules for bfloat16, so those of float16 are used, with JAX's promotion.  A program may pass
+`x.dtype` on; numbers of that dtype are made at run time.  A program that names float16 itself, or asks for its range,
+would mean the other format and is refused.
 """
 from typing import Any
 
@@ -16,15 +16,15 @@ from gradscribe.ast_transform.source.diagnose import RuleError
 
 HALF = np.dtype(np.float16)
 SPELLED = {"float16", "half", "f2", "<f2", "=f2", ">f2", "|f2"}
-ALIKE = {"kind", "type", "itemsize", "ndim", "shape"}       # of a dtype: what both formats have in common
+ALIKE = {"kind", "type", "itemsize", "ndim", "shape"}       # attributes of a dtype that both formats share
 
 
 class Bfloat16(Exception):
-    """Raised where a program for a device says bfloat16, and float16 does not stand for it yet."""
+    """Raised where a program for a device uses bfloat16, and float16 does not represent it yet."""
 
 
 def names_bfloat16(value):
-    """Whether a value is the type of ml_dtypes' numbers, or NumPy's dtype of it.
+    """Whether a value is the scalar type ml_dtypes.bfloat16, or its NumPy dtype.
 
     >>> names_bfloat16(np.float16), names_bfloat16(np.dtype(float))
     (False, False)
@@ -38,7 +38,7 @@ def in_bfloat16(reader: Reader) -> bool:
 
 
 def as_bfloat16(reader: Reader, value: Any, node: gast.AST | None = None) -> Any:
-    """A value of the program, with float16 for bfloat16; one that names float16 itself is refused."""
+    """A value of the program, with float16 in place of bfloat16; float16 itself is refused."""
     if names_bfloat16(value) and reader.engine is not None and reader.engine.platform == "cuda":
         if not in_bfloat16(reader):
             raise Bfloat16
@@ -57,15 +57,15 @@ def as_bfloat16(reader: Reader, value: Any, node: gast.AST | None = None) -> Any
 
 
 def of_dtype(reader: Reader, dtype: Any, name: str, node: gast.AST | None) -> str:
-    """An attribute's name on a dtype, if it is the same for both formats."""
+    """The name of an attribute of a dtype, which is refused if the two formats differ in it."""
     if in_bfloat16(reader) and dtype == HALF and name not in ALIKE:
         fail(reader, RuleError, f"the {name} of bfloat16 is not known to NumPy", node,
              "Write the number, or compute it in single precision: x.astype(np.float32).")
     return name
 
 
-def reach_of(reader: Reader, dtype: Any, node: gast.AST | None) -> None:
-    """np.finfo of a dtype."""
+def check_finfo(reader: Reader, dtype: Any, node: gast.AST | None) -> None:
+    """Refuse np.finfo of bfloat16."""
     if in_bfloat16(reader) and np.dtype(dtype) == HALF:
         fail(reader, RuleError, "np.finfo knows nothing of bfloat16", node,
              "Write the number: its eps is 2 ** -7, its largest number is 3.39e38.")

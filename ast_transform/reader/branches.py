@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Branches: a test and two arms come in; an `If` comes out, with a join (phi) for each value that the arms set.
+"""Branches: a test and two arms come in; an `If` comes out, with a join (phi) for each value that an arm sets.
 
-Also the walks of loops: how a `for` goes through a value (`walk_over_value`).
+This file also decides how a `for` loop iterates over a value (`walk_over_value`).
 
 >>> from gradscribe.ast_transform.examples import form, show
 >>> text = "def f(x, n):\\n    while x < n:\\n        x = x * 2 if x > 1 else x + 1\\n    return x"
@@ -62,17 +62,17 @@ from gradscribe.ast_transform.reader.choices import chosen, left_by, same_path
 from gradscribe.ast_transform.reader.container_aliases import join_path_structs, join_paths, restore, snapshot
 from gradscribe.ast_transform.reader.dispatch import executes, late
 from gradscribe.ast_transform.reader.dynamic_lists import (
-    gone_through_once,
+    exhaust_generator,
     grow_uneven,
     grown_item,
     has_elements,
-    live_list,
+    refuse_stale_list,
 )
 from gradscribe.ast_transform.reader.frames import fail
 from gradscribe.ast_transform.reader.list_of_tuples import row_from
-from gradscribe.ast_transform.reader.memory import NotSetYet, one_cell_of, storages
+from gradscribe.ast_transform.reader.memory import NotSetYet, record_cell, storages
 from gradscribe.ast_transform.reader.names import lift
-from gradscribe.ast_transform.reader.objects import dunder, stays_as_it_is
+from gradscribe.ast_transform.reader.objects import dunder, guard_object
 from gradscribe.ast_transform.reader.operands import as_struct, settle, spelled_value
 from gradscribe.ast_transform.reader.states import Reader
 from gradscribe.ast_transform.reader.values import (
@@ -95,15 +95,15 @@ RAISED = object()
 
 
 class Raises(Exception):
-    """A call that raises for certain; `block` has the statement that does."""
+    """A call that certainly raises; `block` holds the statement that does."""
 
     def __init__(self, block):
         super().__init__()
         self.block = block
 
 
-UNROLLED = 64                       # a loop that cannot stay a loop is written out up to this many passes
-FEW = 33                            # passes that a reader may be shown one after the other
+UNROLLED = 64                       # a loop that cannot stay a loop is unrolled up to this many passes
+FEW = 33                            # below this, a version may be specialised to a length, or a loop unrolled
 
 
 class Returned:
@@ -113,10 +113,10 @@ class Returned:
 
 @late
 def truth_value(reader: Reader, value: Any, node: gast.AST | None) -> Any:
-    """A test: known, or a truth value when running."""
+    """The truth of a value: a constant if it is known, otherwise an operand."""
     value = settle(reader, value)
     if isinstance(value, Const):
-        stays_as_it_is(reader, value, bool)
+        guard_object(reader, value, bool)
         return Const(bool(value.value))
     if isinstance(value, (Grown, Rows)):
         return has_elements(reader, value if isinstance(value, Grown) else value.columns[0])
@@ -155,7 +155,7 @@ def negated(reader: Reader, test: Any) -> Any:
 
 
 def logical_and(reader: Reader, value: Any, other: Callable, node: gast.AST | None) -> Any:
-    """value and other(), where other is evaluated only if value holds."""
+    """value and other(), where other is evaluated only if value is true."""
     return short_circuit(reader, value, other, node, True)
 
 
@@ -173,10 +173,10 @@ def short_circuit(reader: Reader, value: Any, other: Callable, node: gast.AST | 
         right = settle(reader, other())
     finally:
         steps, reader.build.block = reader.build.block, outer
-    if (reader.memory.writes, reader.environment.bound_names) != writes:       # an arm of a branch, then
+    if (reader.memory.writes, reader.environment.bound_names) != writes:   # read again as an arm
         restore(before)
         then, orelse = (other, lambda: value) if conjunction else (lambda: value, other)
-        return by_branch(reader, test, then, orelse, node)
+        return choose_by_branch(reader, test, then, orelse, node)
     right_is_test = isinstance(right, (Var, Const)) and getattr(fact_of(right), "kind", "") == "b"
     left_is_test = isinstance(value, Var) and value.fact.kind == "b"
     if right_is_test and left_is_test and all(_harmless(s) for s in steps):
@@ -193,7 +193,7 @@ def short_circuit(reader: Reader, value: Any, other: Callable, node: gast.AST | 
 
 
 def choose(reader: Reader, test: Any, then: Callable, orelse: Callable, node: gast.AST | None) -> Any:
-    """A value that depends on a test."""
+    """The value of `then() if test else orelse()`."""
     before, writes = snapshot(reader), (reader.memory.writes, reader.environment.bound_names)
     outer, arms, later = reader.build.block, [], None
     for evaluate in (then, orelse):
@@ -201,14 +201,14 @@ def choose(reader: Reader, test: Any, then: Callable, orelse: Callable, node: ga
         try:
             value = settle(reader, evaluate())
             arms.append((reader.build.block, value))
-        except NotSetYet as raised:         # as in `arm`
+        except NotSetYet as raised:         # as in `read_arm`
             later = raised
             restore(before)
         finally:
             reader.build.block = outer
         if (reader.memory.writes, reader.environment.bound_names) != writes:
             restore(before)
-            return by_branch(reader, test, then, orelse, node)
+            return choose_by_branch(reader, test, then, orelse, node)
     if later is not None:
         later.loop.unset.left_out = later
         if not arms:
@@ -219,8 +219,8 @@ def choose(reader: Reader, test: Any, then: Callable, orelse: Callable, node: ga
     return joined_value(reader, test, a, x, b, y, node)
 
 
-def by_branch(reader: Reader, test, then, orelse, node):
-    """A value that depends on a test, where what gives it writes into arrays or containers, or sets names."""
+def choose_by_branch(reader: Reader, test, then, orelse, node):
+    """The same, read as a statement: an arm writes into arrays or containers, or sets names."""
     first, second = (lambda arm=arm: Returned(settle(reader, arm())) for arm in (then, orelse))
     return read_branch(reader, test, first, second, node, "value").value
 
@@ -251,9 +251,9 @@ def execute_if(reader: Reader, node):
 
 def read_branch(reader: Reader, test: Any, first: Callable, second: Callable, node: gast.AST | None = None,
                 hint: Any = None) -> Any:
-    """A branch whose arms are read by calls.
+    """A branch whose arms are read by calling `first` and `second`.
 
-    A list that the two arms leave in two lengths is one of unknown length from before the branch, where it can be.
+    If the arms leave a list in two lengths, the branch is read again with a list of unknown length, where possible.
     """
     reader.lists.uneven, noted = {}, reader.lists.uneven
     held, before = list(reader.build.block), snapshot(reader)
@@ -270,7 +270,7 @@ def read_branch(reader: Reader, test: Any, first: Callable, second: Callable, no
                     reader.lists.uneven.pop(mark, None)
                 return outcome
         except TransformError:
-            pass                    # as it was: an error where the list is read
+            pass                    # keep the first reading: reading the list is an error
         restore(after)
         reader.build.block[:] = made
     return outcome
@@ -287,14 +287,14 @@ def branch_of(reader: Reader, test, before, first, second, node, hint):
         return RAISED
     memo: dict[Any, Any] = {}
     merge_arms(reader, before, (state_1, outcome_1), (state_2, outcome_2), branch, memo)
-    result = met_results(reader, outcome_1, outcome_2, branch, node, memo, hint or result_name(reader))
+    result = join_results(reader, outcome_1, outcome_2, branch, node, memo, hint or result_name(reader))
     left_by(reader, branch)
     reader.choices.ended.append(branch)
     return result
 
 
-def met_results(reader: Reader, outcome_1, outcome_2, branch, node, memo, hint):
-    """What a branch returns; None if it goes on."""
+def join_results(reader: Reader, outcome_1, outcome_2, branch, node, memo, hint):
+    """What a branch returns; None if execution continues after it."""
     returned = [o for o in (outcome_1, outcome_2) if isinstance(o, Returned)]
     if len(returned) == 2:
         value = join_paths(reader, outcome_1.value, outcome_2.value, hint, branch, USER, memo)
@@ -341,7 +341,7 @@ def read_arm(reader: Reader, before, read):
             outcome = read()
         except Raises as raised:
             outcome = raised_by_call(reader, raised)
-        except NotSetYet as later:          # not reached in the first pass: read when it is known what others find
+        except NotSetYet as later:          # not reached in the first pass: read once later passes are known
             later.loop.unset.left_out, outcome = later, RAISED
         return reader.build.block, outcome, snapshot(reader)
     finally:
@@ -356,11 +356,11 @@ def raised_by_call(reader: Reader, raised: Any, node: gast.AST | None = None) ->
 
 
 def merge_arms(reader: Reader, before, first, second, branch, memo):
-    """Join what the two arms leave in every variable."""
+    """Join the values that the two arms leave in each variable."""
     (state_1, outcome_1), (state_2, outcome_2) = first, second
     others = {id(frame): env for frame, env in state_2}
     for frame, env_1 in state_1:
-        env_2 = others.get(id(frame), env_1)            # a function that one arm has called is not the other's
+        env_2 = others.get(id(frame), env_1)            # a frame of a function that only one arm called
         if outcome_1 is RAISED:
             env_1 = {}
         if outcome_2 is RAISED:
@@ -369,23 +369,23 @@ def merge_arms(reader: Reader, before, first, second, branch, memo):
         for name in dict.fromkeys([*env_1, *env_2]):
             a, b = env_1.get(name, UNDEFINED), env_2.get(name, UNDEFINED)
             if outcome_1 is RAISED:
-                a = as_before(before, frame, name, b)
+                a = unchanged_value(before, frame, name, b)
             if outcome_2 is RAISED:
-                b = as_before(before, frame, name, a)
+                b = unchanged_value(before, frame, name, a)
             env[name] = join_paths(reader, a, b, name, branch, USER, memo)
         frame.env.clear()
         frame.env.update(env)
 
 
-def as_before(before, frame, name, value):
-    """What a name holds in an arm that raises: the parts of the other arm's value that are unchanged since before."""
+def unchanged_value(before, frame, name, value):
+    """A name's value in an arm that raises: those parts of the other arm's value that the branch did not change."""
     old = next((env.get(name, UNDEFINED) for f, env in before if f is frame), UNDEFINED)
     return _kept(old, value, {})
 
 
 @late
 def join_values(reader: Reader, a, b, hint, branch, kind, memo=None):
-    """One value that covers both of two values."""
+    """One value that represents both of two values after a branch."""
     memo = {} if memo is None else memo
     if a is b:
         return a
@@ -394,7 +394,7 @@ def join_values(reader: Reader, a, b, hint, branch, kind, memo=None):
     if isinstance(a, Part) or isinstance(b, Part):
         if isinstance(a, Part) and isinstance(b, Part) and a.parent is b.parent and a.key.value == b.key.value:
             return a
-        a, b = read_in(reader, branch.then, a), read_in(reader, branch.orelse, b)
+        a, b = read_at_end(reader, branch.then, a), read_at_end(reader, branch.orelse, b)
     if isinstance(a, Struct) or isinstance(b, Struct):
         return join_path_structs(reader, a, b, hint, branch, kind, memo)
     if isinstance(a, Const) and isinstance(b, Const) and type(a.value) is type(b.value) and _equal(a.value, b.value):
@@ -413,7 +413,7 @@ def join_values(reader: Reader, a, b, hint, branch, kind, memo=None):
 
 
 def joined_kind(reader: Reader, a, b, hint):
-    """What is known of a value that is one of two, by the path; a conflict where there is no such value."""
+    """The common kind of two values from two paths; a Conflict if they have none."""
     unset = Conflict("set in one branch only", "Set it on every path.")
     first, second = _undefined(a), _undefined(b)
 
@@ -432,12 +432,12 @@ def joined_kind(reader: Reader, a, b, hint):
 
 
 def join_operands(reader: Reader, a, b, var, branch, memo):
-    """A phi: `var` is one operand or the other, by the path."""
+    """Add a phi: `var` is one operand or the other, depending on the path."""
     shown = [storages(reader, v) if isinstance(v, Var) else frozenset() for v in (a, b)]
-    versions = is_array(a) and is_array(b) and shown[0] == shown[1]            # of what is in one storage
+    versions = is_array(a) and is_array(b) and shown[0] == shown[1]            # two versions of one storage
     reader.memory.tokens[var] = shown[0] if versions else shown[0] | shown[1] | {var}
     branch.joins.append(Join(var, as_floats(reader, a, var, branch.then), as_floats(reader, b, var, branch.orelse)))
-    one_cell_of(reader, var, (a, b))
+    record_cell(reader, var, (a, b))
     chosen(reader, var, a, b, branch, var.kind, memo)
     if any(_undefined(v) or v in reader.choices.partly for v in (a, b)):
         reader.choices.partly.add(var)
@@ -446,8 +446,8 @@ def join_operands(reader: Reader, a, b, var, branch, memo):
     return var
 
 
-def read_in(reader: Reader, block, value):
-    """A part of a container, read where an arm ends."""
+def read_at_end(reader: Reader, block, value):
+    """Read a part of a container at the end of an arm."""
     outer, reader.build.block = reader.build.block, block
     try:
         return settle(reader, value)
@@ -456,7 +456,7 @@ def read_in(reader: Reader, block, value):
 
 
 def same_view(reader: Reader, a, b, hint, branch, kind, memo):
-    """The same view of an array that one arm has changed is that view of what the branch leaves."""
+    """Join the same view of two versions of an array: it is that view of the joined array."""
     if not (isinstance(a, Var) and isinstance(b, Var)):
         return None
     (first, path_1), (second, path_2) = base_path(reader, a), base_path(reader, b)
@@ -494,7 +494,7 @@ def join_containers(reader: Reader, a, b, hint, branch, kind, memo):
 
 
 def are_numbers(value: Any) -> bool:
-    """Whether a value is a tuple or list of numbers, such as a shape; some may be known only when running."""
+    """Whether a value is a tuple or list of numbers, such as a shape; some may be known only at run time."""
     return isinstance(value, Struct) and value.kind in ("tuple", "list") and value.cls is None and all(
         isinstance(i, Const) and isinstance(i.value, (int, float)) or
         isinstance(i, Var) and isinstance(i.fact, Array) and not i.fact.dims for i in value.items)
@@ -511,15 +511,15 @@ def same_numbers(reader: Reader, left: Any, right: Any, positive: bool, node: ga
 
 
 def walk_over_value(reader: Reader, value: Any, node: gast.AST | None) -> Walk:
-    """How a for loop or a comprehension goes through a value."""
+    """How a for loop or a comprehension iterates over a value."""
     if isinstance(value, Walk):
         return value
     if isinstance(value, RangeValue):
         return range_walk(reader, value, node)
     value = settle(reader, value)
     if isinstance(value, Grown):
-        live_list(reader, value, node)
-        gone_through_once(reader, value, node)
+        refuse_stale_list(reader, value, node)
+        exhaust_generator(reader, value, node)
         value = value.value
     if isinstance(value, Rows):
         walks = [dispatch.walk_over(reader, column, node) for column in value.columns]
@@ -536,7 +536,7 @@ def walk_over_value(reader: Reader, value: Any, node: gast.AST | None) -> Walk:
         if hasattr(value.value, "__next__"):
             fail(reader, LanguageError, "an iterator from outside the function: reading it here would change it", node,
                  "Make a list of it outside the function.")
-        stays_as_it_is(reader, value, _elements)
+        guard_object(reader, value, _elements)
         try:
             return Walk([lift(reader, v, "item") for v in value.value])
         except TypeError:
@@ -555,7 +555,7 @@ def walk_over_value(reader: Reader, value: Any, node: gast.AST | None) -> Walk:
 
 
 def sequence_walk(reader: Reader, walk, value):
-    """Let a loop over a container that the emitted code holds stay a loop, if its elements are of one kind."""
+    """Keep a loop over a container of the emitted code as a loop, if its elements are of one kind."""
     facts = [i.fact if isinstance(i, Part) else None for i in value.items]
     if any(f is None for f in facts):
         return
@@ -597,14 +597,14 @@ def length_of_range(reader: Reader, value: Any) -> Any:
 def listed_walk(reader: Reader, walk: Any, node: gast.AST | None, fixed: bool = False) -> Walk:
     """A walk over an array of known length, element by element.
 
-    fixed: the version may hold for its length, or the array is from outside and has it as long as it is the same.
+    fixed: the version may be specialised to the length, or the array is a captured one whose length cannot change
     """
     return Walk([walk.bind(Const(k), [reader.build.item(s, Const(k)) for _, _, s in walk.items])
                  for k in range(number_of_passes(reader, walk, node, fixed))])
 
 
 def as_number(reader: Reader, value: Any) -> Any:
-    """A length or an argument's whole number as a constant; the version is then valid for this number only."""
+    """A small length as a constant, to which the version is then specialised; any other value unchanged."""
     length: Any = fact_of(value).length if isinstance(value, Var) and isinstance(value.fact, Array) else None
     few = length is not None and length.size is not None and length.size < FEW
     return Const(length.size) if few and unify(length, Length(None, length.size)) else value
@@ -619,7 +619,7 @@ def number_of_passes(reader: Reader, walk, node, fixed):
 
 
 def elements_of_value(reader: Reader, value: Any, node: gast.AST | None, fixed: bool = True) -> list:
-    """The elements of a value of known length; fixed: of which the version may hold for one."""
+    """The elements of a value of known length; fixed: the version may be specialised to the length."""
     if isinstance(value, Part):
         value = settle(reader, value)
     if isinstance(value, Struct) and value.kind != "dict":
@@ -644,7 +644,7 @@ def _equal(a, b):
 
 
 def _harmless(step):
-    """Whether a step cannot fail, so that it may run where the user would not have run it."""
+    """Whether a step cannot fail, so that it may run on a path where the user's code would not run it."""
     function = getattr(getattr(step, "value", None), "function", None)
     return function in (
         operator.lt,
@@ -666,7 +666,7 @@ def _harmless(step):
 
 
 def _kept(old, value, memo):
-    """The parts of a value that are the same in another."""
+    """The parts of a value that are unchanged in another one; the rest is undefined."""
     if old is value or isinstance(value, Struct) and id(value) in memo:
         return memo.get(id(value), old)
     if isinstance(value, Rows) and alike(old, value):

@@ -34,7 +34,7 @@ from gradscribe.ast_transform.reader.dynamic_lists import (
     array_of_grown,
     comprehended,
     elements_of_grown,
-    gone_through_once,
+    exhaust_generator,
     stacked,
 )
 from gradscribe.ast_transform.reader.filling import IN_PLACE, UNKNOWN_METHODS, call_into, flat_entries
@@ -43,25 +43,25 @@ from gradscribe.ast_transform.reader.inlining import inline, inline_part, user_c
 from gradscribe.ast_transform.reader.iteration import elements_of, get_by_getter
 from gradscribe.ast_transform.reader.iterators import (
     IN_ORDER,
-    at_once,
-    given_to,
-    made_late,
-    made_since,
+    checked_iterator,
+    consumed_at_once,
+    is_lazy,
+    prepared_arguments,
     read_later,
-    shows_lists,
+    record_lists_read,
 )
 from gradscribe.ast_transform.reader.list_of_tuples import array_of_rows, unzipped
 from gradscribe.ast_transform.reader.memory import fresh_result, pending_values
-from gradscribe.ast_transform.reader.methods import CALLED_WITH_SHAPE, METHODS, OWN_METHODS, array_of, has_now
+from gradscribe.ast_transform.reader.methods import CALLED_WITH_SHAPE, METHODS, OWN_METHODS, array_of, guarded_hasattr
 from gradscribe.ast_transform.reader.names import lift
 from gradscribe.ast_transform.reader.objects import (
     ASKED,
     Super,
     construct,
     dunder,
+    guard_class_attribute,
     object_attribute,
     of_class,
-    stays_of_class,
     super_attribute,
 )
 from gradscribe.ast_transform.reader.operands import entry_count, known_value, settle, spelled_value
@@ -90,13 +90,13 @@ from gradscribe.ast_transform.rules.shapes import one_array
 from gradscribe.ast_transform.source.diagnose import KNOWN, Demand, LanguageError, RuleError, ShapeError, TransformError
 from gradscribe.ast_transform.source.read import unwrap
 
-PLAIN = (str, bytes, int, float, complex)       # what methods of are run now
-WRITTEN_OUT = (gast.List, gast.ListComp)        # lists that nothing else shows
+PLAIN = (str, bytes, int, float, complex)       # types whose methods are evaluated while reading
+WRITTEN_OUT = (gast.List, gast.ListComp)        # lists that have no alias
 GETTERS = (operator.itemgetter, operator.attrgetter, operator.methodcaller)
 
 
 def names_of_results(function, count):
-    """The names that a function gives to its results, as NumPy's eigh does: those that it gives for a sample."""
+    """The field names of a function's result, such as those of np.linalg.eigh; found by calling it on a sample."""
     rule = rule_of(function)
     return () if rule is None or rule.samples is None else _names_of_results(rule, count)
 
@@ -111,15 +111,15 @@ def _names_of_results(rule, count):
     return ()
 
 
-def given_beforehand(reader: Reader, function: functools.partial) -> tuple:
-    """The arguments that functools.partial has been given; a list among them may be changed between calls."""
+def bound_arguments(reader: Reader, function: functools.partial) -> tuple:
+    """The arguments stored in a functools.partial, guarded because they may be changed between calls."""
     reader.environment.guards += [(function, "args", function.args), (function, "keywords", function.keywords)]
     return [lift(reader, a, "given") for a in function.args], {
         k: lift(reader, v, k) for k, v in function.keywords.items()}
 
 
 def attribute_of_value(reader: Reader, value: Any, name: str, node: gast.AST | None) -> Any:
-    """value.name, for an array, a container, a function that was derived, or a value from outside."""
+    """value.name, for an array, a container, a derived function, or a captured value."""
     if isinstance(value, Var) and isinstance(value.fact, Array):
         return array_attribute(reader, value, name, node)
     if isinstance(value, Struct):
@@ -143,7 +143,7 @@ def attribute_of_value(reader: Reader, value: Any, name: str, node: gast.AST | N
 
 
 def attribute_from_outside(reader: Reader, value, name, node):
-    """An attribute of a module, a class or an object from outside; the version holds while it is the same."""
+    """An attribute of a module, class or object from outside; a guard checks that it stays the same."""
     state = stateful_attribute(reader, value.value)
     if state is not None and name in state.keys:
         return settle(reader, state.items[state.keys.index(name)])
@@ -152,25 +152,25 @@ def attribute_from_outside(reader: Reader, value, name, node):
     try:
         found = getattr(value.value, name)
     except AttributeError as error:
-        has_now(reader, value.value, name)
+        guarded_hasattr(reader, value.value, name)
         close = difflib.get_close_matches(name, dir(value.value), 1) if error.name and isinstance(
-            value.value, types.ModuleType) else ()      # without the name, it says itself what to do
+            value.value, types.ModuleType) else ()      # an error without a name has its own advice
         fail(reader, LanguageError, str(error), node, f"Is {close[0]} meant?" if close else "", AttributeError)
     if isinstance(value.value, np.dtype) and of_dtype(reader, value.value, name, node) == "type":
         return Const(found)
     if not reader.context.rule_depth:
-        stays_the_same(reader, value.value, name, found)
+        guard_attribute(reader, value.value, name, found)
     return lift(reader, found, name)
 
 
-def stays_the_same(reader: Reader, holder, name, found):
-    """Guard an attribute of a value from outside: the version is valid while it stays what it is now."""
+def guard_attribute(reader: Reader, holder, name, found):
+    """Guard an attribute of a value from outside: the version is valid while the attribute is unchanged."""
     if is_of_a_library(holder):
-        reader.environment.guards.append((holder, name, holder))    # it is read; calls do not ask for it
+        reader.environment.guards.append((holder, name, holder))    # recorded as read; calls do not check it
     elif not isinstance(holder, (np.dtype, np.finfo, np.iinfo)) and \
             not isinstance(found, types.BuiltinMethodType | types.MethodType):
         reader.environment.guards.append((holder, name, found))
-    elif isinstance(found, types.MethodType):   # a method of its class, another class's, or an attribute of its own
+    elif isinstance(found, types.MethodType):   # it may be replaced by another method or an attribute
         reader.environment.kind_guards.append(lambda: getattr(holder, name, None) == found)
 
 
@@ -277,8 +277,8 @@ def called(reader: Reader, node, function):
     locate(reader, node)
     if len(args) == 1 and isinstance(args[0], Rows) and isinstance(node.args[0], gast.Starred):
         return Walk(unzipped(reader, args[0]))
-    args, writes = given_to(reader, function, args), reader.memory.writes
-    found = made_since(reader, call_value(reader, function, args, words, node), writes, node, function)
+    args, writes = prepared_arguments(reader, function, args), reader.memory.writes
+    found = checked_iterator(reader, call_value(reader, function, args, words, node), writes, node, function)
     if isinstance(found, Struct) and found.kind == "tuple" and isinstance(function, Const):
         found.given_by = function.value
     return read_later(reader, found, [s for _, _, s in found.items]) if isinstance(found, Walk) else found
@@ -286,7 +286,7 @@ def called(reader: Reader, node, function):
 
 def starred(reader: Reader, function, node):
     """f(*values)"""
-    value = at_once(reader, dispatch.evaluate(reader, node.value))
+    value = consumed_at_once(reader, dispatch.evaluate(reader, node.value))
     if isinstance(value, Rows) and isinstance(function, Const) and function.value is zip:
         return [value]
     return elements_of(reader, value, node)
@@ -315,13 +315,13 @@ def call_value(reader: Reader, function: Any, args: list, words: dict[str, Any],
 def call_known_function(reader: Reader, function: Callable, args: list, words: dict[str, Any],
                         node: gast.AST | None) -> Any:
     found = known_call(reader, function, args, words, node)
-    if _hashable(function) and made_late(function):
-        shows_lists(reader, found, args, function in IN_ORDER)
+    if _hashable(function) and is_lazy(function):
+        record_lists_read(reader, found, args, function in IN_ORDER)
     return found
 
 
 def known_call(reader: Reader, function, args, words, node):
-    """The value of a call of a known function: from the tables first, then by the kind of callable."""
+    """The value of a call of a known function: looked up in the tables, then by the kind of callable."""
     other = reader.context.instead.get(function) if _hashable(function) else None
     if other is not None and len(args) <= other.nin and any(getattr(fact_of(a), "kind", "") == "f" for a in args):
         function = other
@@ -351,17 +351,17 @@ def known_call(reader: Reader, function, args, words, node):
 
 
 def lists_as_arrays(reader: Reader, function, args, node):
-    """The arguments of a function that takes arrays, with arrays in the place of lists of unknown length."""
+    """The arguments of a function that takes arrays, with lists of unknown length converted to arrays."""
     for a in args:
         if isinstance(a, Grown):
-            gone_through_once(reader, a, node)
+            exhaust_generator(reader, a, node)
     array_of = array_of_grown if is_of_numpy(function) else elements_of_grown
     return [array_of_rows(reader, a, node) if isinstance(a, Rows) else
             array_of(reader, a) if isinstance(a, Grown) else a for a in args]
 
 
 def call_by_kind(reader: Reader, function, args, words, node):
-    """The value of a call of a function that no table names."""
+    """The value of a call of a function that is in no table."""
     if isinstance(function, np.vectorize):
         return of_vectorize(reader, function, args, words, node)
     if of_numba(function):
@@ -370,7 +370,7 @@ def call_by_kind(reader: Reader, function, args, words, node):
     if derive is not None and not isinstance(function, type):
         return derive(reader, args, words, node)
     if isinstance(function, functools.partial):
-        given, named = given_beforehand(reader, function)
+        given, named = bound_arguments(reader, function)
         return dispatch.call_known(reader, function.func, [*given, *args], {**named, **words}, node)
     if isinstance(function, GETTERS):
         return get_by_getter(reader, function, args, node)
@@ -387,13 +387,13 @@ def call_by_kind(reader: Reader, function, args, words, node):
         return function.made_inside_(reader, args, words, node) if hasattr(function, "made_inside_") else \
             construct(reader, function, args, words, node)
     if callable(function) and isinstance(type(function).__call__, types.FunctionType):
-        stays_of_class(reader, type(function), "__call__")
+        guard_class_attribute(reader, type(function), "__call__")
         return dispatch.call_known(reader, types.MethodType(type(function).__call__, function), args, words, node)
     return no_rule(reader, function, args, words, node)
 
 
 def call_of_method(reader: Reader, function, args, words, node):
-    """The value of a call of a method that is an object: `"-".join`, `list.append`, `model.forward`."""
+    """The value of a call of a method object: `"-".join`, `list.append`, `model.forward`."""
     if isinstance(function, types.MethodType):
         return dispatch.call_known(reader, function.__func__, [Const(function.__self__), *args], words, node)
     holder = getattr(function, "__self__", None)
@@ -409,7 +409,7 @@ def call_of_method(reader: Reader, function, args, words, node):
 
 @late
 def understood(reader: Reader, handler: Callable, label: str, *given: Any) -> Any:
-    """Call the handler of a builtin or a method; arguments that Python would not take are refused."""
+    """Call the handler of a builtin or a method; refuse arguments that Python would not accept."""
     try:
         return handler(*given)
     except TransformError:
@@ -425,7 +425,7 @@ def no_rule(reader: Reader, function, args, words, node):
         fail(reader, LanguageError, f"{label} is not a function", node)
     if isinstance(node, gast.Call) and isinstance(node.func, gast.Attribute) and reader.environment.frame.plain and \
             node.func.attr == getattr(function, "__name__", None):
-        label = ast.unparse(gast.gast_to_ast(node.func))            # as the user calls it
+        label = ast.unparse(gast.gast_to_ast(node.func))            # as the user wrote it
     if (getattr(function, "__module__", None) or "").startswith("numpy.random"):
         fail(reader,
             RuleError,
@@ -437,7 +437,7 @@ def no_rule(reader: Reader, function, args, words, node):
 
 
 def static_call(reader: Reader, function, args, words, node):
-    """Run a helper of a rule now; a value that it needs to know is demanded."""
+    """Run a static helper of a rule while reading; a value that it needs is demanded."""
     args = list(map(partial(settle, reader), args))
     try:
         value = function(*map(known, args), **{k: known(settle(reader, v)) for k, v in words.items()})
@@ -471,7 +471,7 @@ def rule_call(reader: Reader, function: Callable, args: list, words: dict[str, A
     if rewrite and any(name in bound.arguments and not _is_none(bound.arguments[name]) for name in rewrite):
         return inline_part(reader, rule.parts["rewritten"], args, words)
     parameters = rule.signature.parameters
-    positional, keywords, said = [], {}, rule.options.get("said", ())     # said: what older NumPy has no default of
+    positional, keywords, said = [], {}, rule.options.get("said", ())     # parameters without a default in older NumPy
     words = {**{n: Const(parameters[n].default) for n in said if n not in bound.arguments}, **words}
     bound.arguments |= {n: v for n, v in words.items() if n in said}
     for name, value in bound.arguments.items():
@@ -508,7 +508,7 @@ def bound_to(reader: Reader, function: Callable, signature: Any, args: list, wor
 
 
 def several(reader: Reader, out: Any, function: Callable, positional: list, keywords: dict) -> Any:
-    """A function with several results gives a tuple of names."""
+    """The result of a call; if the function has several results, a tuple of variables."""
     if not isinstance(out, Var) or not isinstance(out.fact, Sequence):
         return out
     value = reader.build.made.pop(out)
@@ -533,16 +533,16 @@ def several(reader: Reader, out: Any, function: Callable, positional: list, keyw
     )
     for k, p in enumerate(parts):
         reader.build.made[p] = value if aliased(value) else Apply(one_of_several, (Const(k),))
-        if "shown" in rule.parts:                   # a view of an argument, by itself
+        if "shown" in rule.parts:                   # each result is a view of an argument
             view = read_part(reader, rule, "shown", {"k": Const(k), "y": p, **given})
             reader.build.made[p] = reader.build.made[view]
-            if len(set(out.fact.elements)) > 1:     # lengths that differ: the views say how
+            if len(set(out.fact.elements)) > 1:     # the views have the exact lengths
                 p.fact = view.fact
     return Struct(out.fact.kind, list(parts))
 
 
 def argument(reader: Reader, value, rule, name, node):
-    """An argument of a NumPy function: an array, or what must be known when transforming."""
+    """An argument of a NumPy function: an array, or a value that must be known when transforming."""
     value = settle(reader, value)
     if name in STATIC_ARGUMENTS:
         if isinstance(value, Struct):
@@ -570,13 +570,13 @@ def argument(reader: Reader, value, rule, name, node):
 
 
 def is_of_numpy(function):
-    """Whether a function belongs to NumPy or SciPy, which take their arguments as arrays."""
+    """Whether a function belongs to NumPy or SciPy, which convert their arguments to arrays."""
     return isinstance(function, np.ufunc) or (getattr(function, "__module__", None) or "").split(".")[0] in (
         "numpy", "scipy")
 
 
 def takes_lists(function):
-    """Whether a function takes a list of dynamic length as it is; others take the array of its elements."""
+    """Whether a function takes a list of dynamic length itself; others are given an array of its elements."""
     rule = RULES.get(function)
     return function in KEPT or rule is not None and rule.arguments[:1] == rule.options.get(AS_GIVEN, ())[:1] != ()
 

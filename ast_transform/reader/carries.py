@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Carried values: names of a loop or a branch come in; each operand in them comes out, with its path in its container.
+"""Carried values: the names of a loop or branch come in; their operands come out, each with its path in a container.
 
-Also which containers a pass changes, and which arrays the carried names share.
+This file also finds which containers a pass changes, and which carried names share an array.
 """
 from collections.abc import Callable
 from functools import partial
@@ -18,9 +18,9 @@ from gradscribe.ast_transform.reader import dispatch
 from gradscribe.ast_transform.reader.choices import same_path
 from gradscribe.ast_transform.reader.container_aliases import places_of_variables
 from gradscribe.ast_transform.reader.dispatch import late
-from gradscribe.ast_transform.reader.dynamic_lists import can_grow, element_of, entered_list, live_list
+from gradscribe.ast_transform.reader.dynamic_lists import can_grow, element_of, entered_list, refuse_stale_list
 from gradscribe.ast_transform.reader.list_of_tuples import element_of_each
-from gradscribe.ast_transform.reader.memory import one_cell_of, places_that_show, storages
+from gradscribe.ast_transform.reader.memory import held_arrays, record_cell, storages
 from gradscribe.ast_transform.reader.operands import settle, spelled_value
 from gradscribe.ast_transform.reader.states import Reader
 from gradscribe.ast_transform.reader.values import SET_BEFORE, Conflict, Grown, Part, Rows, Struct, alike, held_by
@@ -29,43 +29,43 @@ from gradscribe.ast_transform.source.nonlocals import is_name_of_box
 
 
 class NotALoop(Exception):
-    """What the body does to containers differs from pass to pass."""
+    """Raised if what the body does to containers differs from pass to pass."""
 
 
 def operand_paths(reader: Reader, n: str, value: Any) -> dict:
-    """Paths to the operands in a value."""
+    """The paths to the operands in a value."""
     if isinstance(value, (Struct, Part)):
-        value = reader.environment.frame.env[n] = taken_apart(reader, value)
+        value = reader.environment.frame.env[n] = with_parts_read(reader, value)
     return slot_of_item(reader, value)
 
 
-def taken_apart(reader: Reader, value, above=()):
-    """A container whose parts are all read."""
+def with_parts_read(reader: Reader, value, above=()):
+    """A container with all its parts read."""
     value = settle(reader, value)
     if not isinstance(value, Struct) or value.whole is None and not any(
             isinstance(i, (Part, Struct)) for i in value.items):
         return value
     if value in above:
         raise NotALoop(f"{spelled_value(reader, value)} holds itself, by way of others")
-    items = [taken_apart(reader, i, (*above, value)) for i in value.items]
+    items = [with_parts_read(reader, i, (*above, value)) for i in value.items]
     if value.whole is None:
         value.items[:] = items
         return value
     return Struct(value.kind, items, value.keys, value.cls)
 
 
-def own_parts(reader: Reader, value: Any) -> Any:
-    """A container that is an argument, with its parts as values; the container still belongs to the caller."""
+def argument_parts(reader: Reader, value: Any) -> Any:
+    """A container that is an argument, with its parts read; the container still belongs to the caller."""
     if isinstance(value, Part):
         value = settle(reader, value)
     if not isinstance(value, Struct) or value.whole is None:
         return value
-    made = Struct(value.kind, [own_parts(reader, i) for i in value.items], value.keys, value.cls)
+    made = Struct(value.kind, [argument_parts(reader, i) for i in value.items], value.keys, value.cls)
     reader.containers.given_marks.add(made.mark)
     for item in made.items:
         if isinstance(item, Var) and isinstance(item.fact, Array) and item.fact.dims:
             reader.memory.tokens[item] = frozenset({item})
-            reader.build.made.pop(item, None)         # an array, no view of the container
+            reader.build.made.pop(item, None)         # an array of its own, not a view of the container
             reader.memory.entry_tokens |= {item}
     return made
 
@@ -104,7 +104,7 @@ def leaf_of(reader: Reader, value: Any, path: tuple) -> Any:
 
 
 def is_steady(reader: Reader, before: Any, after: Any) -> bool:
-    """Whether a pass leaves the parts of a value that are no operands (a string, a function) unchanged."""
+    """Whether a pass leaves those parts of a value unchanged that are not operands (a string, a function)."""
     if isinstance(before, Struct) and isinstance(after, Struct):
         if before.kind == "iterator":
             return True
@@ -117,9 +117,9 @@ def is_steady(reader: Reader, before: Any, after: Any) -> bool:
     if isinstance(before, Struct) and not slot_of_item(reader, before):
         return isinstance(after, (Part, Grown, Rows))
     if slot_of_item(reader, before) or isinstance(before, (Part, Grown, Conflict)):
-        return True                 # see paired
+        return True                 # checked in `pair_with_ends`
     if slot_of_item(reader, after) or isinstance(after, (Struct, Part, Grown)):
-        return False                # None, a text or a function before the loop
+        return False                # before the loop: None, a string or a function
     if held_by(before) or held_by(after):
         return alike(before, after) and all(
             x.mark is y.mark if isinstance(x, (Struct, Grown)) and isinstance(y, (Struct, Grown)) else
@@ -130,7 +130,7 @@ def is_steady(reader: Reader, before: Any, after: Any) -> bool:
 
 def entered_value(reader: Reader, n: Any, value: Any, leaves: dict, known: dict, inner: dict,
                   label: str | None = None) -> Any:
-    """The value of a carried name inside the loop."""
+    """The value of a carried name when a pass begins."""
     made = inner.setdefault(n, {})
     def visit(v, path):
         if isinstance(v, Struct):
@@ -147,8 +147,8 @@ def entered_value(reader: Reader, n: Any, value: Any, leaves: dict, known: dict,
     return visit(value, ())
 
 
-def paired(reader: Reader, n: str, made: dict, value: Any) -> dict:
-    """Each carried operand with what a pass makes of it."""
+def pair_with_ends(reader: Reader, n: str, made: dict, value: Any) -> dict:
+    """Each carried operand with its value at the end of a pass."""
     pairs = {}
     for path, var in made.items():
         v = value
@@ -157,7 +157,7 @@ def paired(reader: Reader, n: str, made: dict, value: Any) -> dict:
                 raise NotALoop(f"{n} changes its structure from pass to pass")
             v = v.items[k]
         if isinstance(v, Conflict):
-            dispatch.write_out(reader, v, None)
+            dispatch.unroll_for_conflict(reader, v, None)
             if v.memory:
                 raise NotALoop(f"{n} is {v.reason}")
             raise NotALoop(f"{n} changes its kind from pass to pass")
@@ -176,12 +176,12 @@ def paired(reader: Reader, n: str, made: dict, value: Any) -> dict:
 
 
 def as_floats(reader: Reader, value: Any, var: Any, block: list) -> Any:
-    """What a path hands on: an array of ints that is one of floats on another path has its dtype on both.
+    """The value at the end of a path; an array of ints is cast if it is one of floats on another path.
 
-    NumPy would cut off what is written into it, where it is one of ints: see `of_one_dtype`.
+    NumPy would truncate what is written into the array of ints: see `of_one_dtype`.
     """
     if not is_array(value) or value.fact.kind not in "iu" or fact_of(var).kind not in "fc" or \
-            value in reader.choices.partly:       # a name that may not be there cannot be read
+            value in reader.choices.partly:       # a name that may be unset cannot be read
         return value
     reader.kinds.ints_or_floats.add(var)
     outer, reader.build.block = reader.build.block, block
@@ -204,7 +204,7 @@ def replaced_leaves(reader: Reader, value: Any, after: Any, outers: dict) -> Any
 
 
 def left_unset(reader: Reader, outer: Any, init: Any, value: Any, runs: bool) -> None:
-    """Note that a loop may leave a value unset: a pass may, or there may be none and no value before the loop."""
+    """Note that a loop may leave a value unset: a pass may, or there is no pass and no value before the loop."""
     if value in reader.choices.partly or not runs and (_undefined(init) or init in reader.choices.partly):
         reader.choices.partly.add(outer)
 
@@ -215,7 +215,7 @@ def after_struct(reader: Reader, n: str, value: Any, carries: list, earlier: Any
         if isinstance(v, Var):
             outer = Var(n.strip(), last.fact(v.fact), USER)
             reader.memory.tokens[outer] = frozenset({outer}) | storages(reader, v)
-            one_cell_of(reader, outer, [v])
+            record_cell(reader, outer, [v])
             carries.append(Carry(v.like(fact=earlier.fact(v.fact)), UNDEFINED, v, outer))
             left_unset(reader, outer, UNDEFINED, v, runs)
             items.append(outer)
@@ -230,7 +230,7 @@ def after_struct(reader: Reader, n: str, value: Any, carries: list, earlier: Any
 
 @late
 def containers_held(reader: Reader) -> dict:
-    """The containers that names hold: by mark, each with its items and the places where it is found."""
+    """The containers that names hold: {mark: (container, keys, items, class, places where it is held)}."""
     found: dict[Any, tuple] = {}
     def visit(v, place):
         for k, i in enumerate(held_by(v)):
@@ -251,20 +251,20 @@ def containers_held(reader: Reader) -> dict:
 
 
 def changed_containers(reader: Reader, before: dict, slots: dict, reading: Any, stores: dict) -> bool:
-    """Whether a pass has changed containers that the loop must carry; those of another structure are refused."""
+    """Whether a pass has changed containers that the loop must carry; a change of structure is refused."""
     own, after = {(reader.environment.frame, n) for n in slots}, containers_held(reader)
     known = len(reading.items.containers)
     for mark, (holder, keys, items, cls, places) in before.items():
         value = after[mark][0] if mark in after else None
         if isinstance(holder, Rows):
-            continue                # its lists are here too
+            continue                # its columns are visited as lists
         if isinstance(holder, Grown):
             if not isinstance(value, Grown) or value.value is not items[0]:
                 if not isinstance(value, Grown) or any(p[:2] in own for p in places):
                     raise NotALoop("a list changes its structure from pass to pass")
                 carry_container(reading, places[0])
             continue
-        if isinstance(value, (Grown, Rows)):        # a loop inside has made it one
+        if isinstance(value, (Grown, Rows)):        # an inner loop has turned it into one
             if not can_grow(reader, holder, places, own):
                 raise NotALoop("a container changes its structure from pass to pass")
             element = value.element if isinstance(value, Grown) else element_of_each(reader, value)
@@ -280,7 +280,7 @@ def changed_containers(reader: Reader, before: dict, slots: dict, reading: Any, 
         if (value.keys, value.cls, len(value.items)) != (keys, cls, len(items)):
             raise NotALoop("a container changes its structure from pass to pass")
         if all(same_item(reader, a, b, stores) for a, b in zip(items, value.items)) or named == [True]:
-            continue                # it is what it was, or it is carried with its name
+            continue                # unchanged, or carried with its name
         if any(named):
             raise NotALoop("a container that another name holds changes from pass to pass")
         carry_container(reading, places[0])
@@ -293,7 +293,7 @@ def carry_container(reading, place):
 
 
 def lengthened(reader: Reader, holder, items, value, places, own, reading):
-    """A list that a pass has made longer or shorter is one of unknown length from before the loop."""
+    """Whether a pass changes a list's length: the list must then have unknown length from before the loop."""
     if not can_grow(reader, holder, places, own) or value is None or \
             isinstance(value, Struct) and len(value.items) == len(items):
         return False
@@ -305,7 +305,7 @@ def lengthened(reader: Reader, holder, items, value, places, own, reading):
 
 
 def same_item(reader: Reader, a, b, stores):
-    """Whether an item of a container is what it was, or shows what it showed of an array that the loop carries."""
+    """Whether an item is unchanged, or is the same view of an array that the loop carries."""
     if isinstance(a, Struct) and isinstance(b, Struct):
         return a.mark is b.mark
     if isinstance(a, Var) and isinstance(b, Var) and a is not b and stores:
@@ -316,7 +316,7 @@ def same_item(reader: Reader, a, b, stores):
 
 
 def container_at(reader: Reader, place: tuple) -> Any:
-    """The container at a place: what has variables, a name, and numbers of items."""
+    """The container at a place, which is (holder of variables, name, *numbers of items)."""
     value = dict(place[0].env.items())[place[1]]
     for k in place[2:]:
         value = value.items[k] if isinstance(value, Struct) else held_by(value)[k]
@@ -325,7 +325,7 @@ def container_at(reader: Reader, place: tuple) -> Any:
 
 def enter_container(reader: Reader, place: tuple, known: dict, held: dict, aliases: dict, places: dict, stores: dict,
                     reading: Any) -> tuple:
-    """The items of a container that the loop changes, as they are when a pass begins; gives all items."""
+    """Set the items of a container that the loop changes to their values when a pass begins; return all items."""
     holder = container_at(reader, place)
     if isinstance(holder, Grown):
         fact = known.get(((place, 0), ())) or holder.value.fact
@@ -339,13 +339,13 @@ def enter_container(reader: Reader, place: tuple, known: dict, held: dict, alias
             holder.items[k] = Conflict(
                 "an array that an earlier pass of the loop may have changed, or not", COPIED_FIRST, True)
             continue
-        item = holder.items[k] = taken_apart(reader, item) if isinstance(item, Part) else item
+        item = holder.items[k] = with_parts_read(reader, item) if isinstance(item, Part) else item
         leaves = slot_of_item(reader, item)
         if not leaves or isinstance(item, Struct) and item.kind != "tuple" and (
                 item.mark not in places or len(places[item.mark][-1]) > 1 or (*place, k) in reading.items.containers):
-            continue                # all that hold it see its changes, or its own place carries it
+            continue                # shared by all its holders, or carried at its own place
         if isinstance(item, Var) and base_path(reader, item)[0] in stores:
-            continue                # shows an array that the loop carries
+            continue                # a view of an array that the loop carries
         label = holder.keys[k] if holder.kind in ("object", "record") else \
             place[1].strip() if len(place) == 2 and is_name_of_box(place[1]) else \
             f"{place[1]}_{holder.keys[k] if holder.kind == 'dict' else k}"
@@ -355,21 +355,21 @@ def enter_container(reader: Reader, place: tuple, known: dict, held: dict, alias
             value = leaf_of(reader, item, path)
             reader.memory.tokens[var] = frozenset({var}) | aliases.get(((place, k), path), frozenset()) | (
                 storages(reader, value) if isinstance(value, Var) else frozenset())
-            one_cell_of(reader, var, [value])
-            if ((place, k), path) in reading.lent:
+            record_cell(reader, var, [value])
+            if ((place, k), path) in reading.maybe_aliased:
                 reader.memory.owned.discard(var)
     return holder, list(holder.items)
 
 
 def changed_items(reader: Reader, holders: dict, held: dict, stores: dict, lost: list) -> dict | None:
-    """Each carried operand in a container with what a pass makes of it; other items must stay what they are."""
+    """Each carried operand in a container with its value at the end of a pass; other items must stay unchanged."""
     pairs, after, more = {}, containers_held(reader), False
     for place, (holder, items) in holders.items():
-        if holder.mark in after:        # a branch leaves another Struct for it
+        if holder.mark in after:        # a branch has replaced its Struct
             holder = after[holder.mark][0]
             holders[place] = holder, items
         if isinstance(holder, Grown):
-            live_list(reader, holder, None)
+            refuse_stale_list(reader, holder, None)
             pairs[(place, 0), ()] = held[place, 0][()], holder.value
             continue
         for k, (item, now) in enumerate(zip(items, holder.items)):
@@ -377,7 +377,7 @@ def changed_items(reader: Reader, holders: dict, held: dict, stores: dict, lost:
                 more = more or (place, k) not in lost
                 lost += [(place, k)] if (place, k) not in lost else []
             elif (place, k) in held:
-                for path, pair in paired(reader, place[1], held[place, k], now).items():
+                for path, pair in pair_with_ends(reader, place[1], held[place, k], now).items():
                     pairs[(place, k), path] = pair
             elif not same_item(reader, item, now, stores):
                 raise NotALoop("an item of a container changes its kind from pass to pass")
@@ -386,9 +386,9 @@ def changed_items(reader: Reader, holders: dict, held: dict, stores: dict, lost:
 
 def leave_container(reader: Reader, holders: dict, held: dict, pairs: dict, lost: list, facts: dict, carries: list,
                     unchanged: dict, runs: bool, some: Callable) -> None:
-    """What a loop leaves in the containers that it changes.
+    """Set the items of the containers that a loop changes to their values after the loop.
 
-    some: says whether the loop has a pass for certain
+    some: a function that returns whether the loop certainly has a pass
     """
     for place, k in lost:
         container_at(reader, place).items[k] = Conflict(
@@ -408,7 +408,7 @@ def leave_container(reader: Reader, holders: dict, held: dict, pairs: dict, lost
             holder.value, holder.element = outer, holders[place][0].element
             holder.version += 1
             continue
-        item = holder.items[k] = taken_apart(reader, holder.items[k])
+        item = holder.items[k] = with_parts_read(reader, holder.items[k])
         for path in made:
             var, new = pairs[(place, k), path]
             init = leaf_of(reader, item, path)
@@ -419,14 +419,15 @@ def leave_container(reader: Reader, holders: dict, held: dict, pairs: dict, lost
             reader.memory.tokens[outer] = reader.memory.tokens[var] | (
                 storages(reader, new) if isinstance(new, Var) else frozenset()
             )
-            one_cell_of(reader, outer, [var, new])
+            record_cell(reader, outer, [var, new])
             carries.append(Carry(var, init, new, outer))
             left_unset(reader, outer, init, new, runs)
         holder.items[k] = replaced_leaves(reader, item, holders[place][0].items[k], outers)
         holder.version += 1
 
 
-def at_rest(reader: Reader, key: tuple, var: Any, value: Any, n: str, new: dict, reading: Any, aliases: dict) -> bool:
+def has_stable_facts(reader: Reader, key: tuple, var: Any, value: Any, n: str, new: dict, reading: Any,
+                     aliases: dict) -> bool:
     """Whether a carried value has the same facts when a pass ends as when it began."""
     try:
         fact = dispatch.one_fact(reader, var.fact, fact_of(value), f"?{n}")
@@ -444,13 +445,13 @@ def at_rest(reader: Reader, key: tuple, var: Any, value: Any, n: str, new: dict,
             reading.cells.add(key)
             rest = False
         if var in reader.memory.owned and may_share(reader, value):
-            reading.lent.add(key)
+            reading.maybe_aliased.add(key)
             rest = False
     return rest
 
 
-def meet_no_more(reader: Reader, ends: list, reading: Any, aliases: dict) -> bool:
-    """Whether carried values that share memory when a pass ends were assumed to share it when it began."""
+def has_stable_aliases(reader: Reader, ends: list, reading: Any, aliases: dict) -> bool:
+    """Whether carried values that share memory at the end of a pass were assumed to share it at its beginning."""
     rest = True
     arrays = [(key, var, storages(reader, value)) for key, var, value in ends
               if is_array(value) or may_be_cell(reader, value)]
@@ -465,7 +466,7 @@ def meet_no_more(reader: Reader, ends: list, reading: Any, aliases: dict) -> boo
 
 
 def same_precision(reader: Reader, slots: dict, start: dict, facts: dict, body: list) -> None:
-    """Entries equal to the largest are none in another precision: such a first pass is peeled off, or refused."""
+    """Raise NotALoop if a carried value changes precision in a loop with a maximum: ties depend on the precision."""
     for n in slots if any(map(has_ties, walk(body))) else ():
         for path in slots[n]:
             fact = facts.get((n, path))
@@ -477,7 +478,7 @@ def same_precision(reader: Reader, slots: dict, start: dict, facts: dict, body: 
 
 
 def kept_from_before(reader: Reader, n: str, kept: dict, inner: dict, reading: Any, aliases: dict) -> Any:
-    """What a name that is first set in the loop holds when a pass begins, if a pass may leave it alone."""
+    """The value at the beginning of a pass of a name that the loop sets first, and that a pass may not set."""
     if n not in kept:
         return UNDEFINED
     if not isinstance(kept[n], Array):
@@ -491,7 +492,7 @@ def kept_from_before(reader: Reader, n: str, kept: dict, inner: dict, reading: A
 
 
 def has_alias(reader: Reader, var: Any) -> bool:
-    """Whether another name, a container or a view may refer to the same array."""
+    """Whether another name, a container or a view may refer to this array."""
     seen = 0
     def count(v, above=frozenset()):
         if isinstance(v, Struct):
@@ -501,7 +502,7 @@ def has_alias(reader: Reader, var: Any) -> bool:
         for _, value in place.env.items():
             seen += count(value)
     return seen > 1 or may_share(reader, var) or isinstance(var, Var) and any(
-        v is not var and storages(reader, v) & storages(reader, var) for _, _, v in places_that_show(reader))
+        v is not var and storages(reader, v) & storages(reader, var) for _, _, v in held_arrays(reader))
 
 
 def may_share(reader: Reader, var: Any) -> bool:
@@ -512,7 +513,7 @@ def may_share(reader: Reader, var: Any) -> bool:
 
 
 def shown_by_view(reader: Reader, var):
-    """Whether some name holds a view of the array."""
+    """Whether a name holds a view of the array."""
     for frame in reader.environment.stack:
         for value in frame.env.values():
             made = reader.build.made.get(value) if isinstance(value, Var) else None
@@ -524,7 +525,7 @@ def shown_by_view(reader: Reader, var):
 
 
 def not_kept(why: Any) -> Conflict:
-    """What a name holds that a pass may leave alone, and whose value of an earlier pass is not known."""
+    """The Conflict for a name that a pass may not set, and whose value from an earlier pass is not known."""
     return why if isinstance(why, Conflict) else Conflict("set in some passes of the loop only", SET_BEFORE)
 
 

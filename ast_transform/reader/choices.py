@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Arrays that are one of two, by a test: what a write into one leaves in the others (path-sensitive alias analysis).
+"""Arrays that are one of two, by a test: how a write into one changes the others (path-sensitive alias analysis).
 
-y = a[1:] if test else b is a choice: y shows a part of a where the test held, and b where it did not.  A write into y
-is one into a under the test, and one into b otherwise; a write into a is seen in y under the test.  So each array has
-its own value, and the writes stay as the user wrote them.  Where no test decides (a pass of a loop, an operation whose
-result may share memory or not), what is shown is a Conflict, see memory.py.
+y = a[1:] if test else b is a choice: y is a view of a if the test is true, and an alias of b otherwise.  A write into y
+is a write into a under the test, and into b otherwise; a write into a changes y under the test.  So each array keeps
+a value of its own, and the writes stay as the user wrote them.  Where no test decides (a pass of a loop, an operation
+whose result may or may not share memory), the alias becomes a Conflict, see memory.py.
 
 >>> import numpy as np
 >>> from gradscribe.ast_transform.examples import form, show
@@ -52,13 +52,13 @@ from gradscribe.ast_transform.reader.memory import can_write, put_back, storages
 from gradscribe.ast_transform.reader.states import Reader
 from gradscribe.ast_transform.reader.views import base_path, is_array, rowwise, same_view_again
 
-MOST = 8                # the ways that are told apart: each test may double them, and a write goes every way
-# The If, and for each arm a side: the array and the path of views from it, a Choice where the arm leaves one, or ().
+MOST = 8                # the most paths of a choice: each test may double them, and a write is made on each
+# The If, and a side for each arm: (array, path of views from it), a Choice if the arm leaves one, or ().
 Choice = namedtuple("Choice", "step then orelse")
 
 
 def leaves(*sides):
-    """(array, path) of every array that these sides may be a view of."""
+    """(array, path) of each array that these sides may be a view of."""
     for side in sides:
         if isinstance(side, Choice):
             yield from leaves(*side[1:])
@@ -67,14 +67,14 @@ def leaves(*sides):
 
 
 def mapped(side, change):
-    """A side with change(array, path) for each array and path in it."""
+    """A side with each (array, path) in it replaced by change(array, path)."""
     if isinstance(side, Choice):
         return Choice(side.step, *(mapped(s, change) for s in side[1:]))
     return change(*side) if side else ()
 
 
 def chosen(reader: Reader, var: Any, a: Any, b: Any, branch: Any, kind: Any, memo: dict) -> None:
-    """Notes of which arrays `var` is one, by the branch's test; versions of one array are that array."""
+    """Record which of two arrays `var` is, depending on the branch's test; two versions of one array are no choice."""
     if not is_array(var) or reader.unroll and not all(     # compiled code knows one length for each axis
             m.same(n) for v in (a, b) if is_array(v) for m, n in zip(v.fact.dims, var.fact.dims)):
         return
@@ -88,26 +88,26 @@ def chosen(reader: Reader, var: Any, a: Any, b: Any, branch: Any, kind: Any, mem
             return
     sides = [base_path(reader, v) if is_array(v) else () for v in (a, b)]
     if not all(sides) or sides[0][1] or sides[1][1] or storages(reader, a) != storages(reader, b):
-        choice = Choice(branch, *handed_out(reader, branch, sides))
+        choice = Choice(branch, *exported_sides(reader, branch, sides))
         if count_ways(reader, choice) <= MOST:
             reader.choices.sides[var] = choice
 
 
 def count_ways(reader: Reader, choice) -> int:
-    """The number of ways in which the tests of a choice lead to an array."""
+    """The number of paths through the tests of a choice."""
     return sum(
         count_ways(reader, reader.choices.sides[v]) if v in reader.choices.sides else 1 for v, _ in leaves(*choice[1:])
     )
 
 
-def handed_out(reader: Reader, branch, sides):
-    """The sides of a choice; the tests in an arm, and what its views read, are handed on by the branch."""
+def exported_sides(reader: Reader, branch, sides):
+    """The sides of a choice as seen after its branch, which joins the tests and indices that they read in its arms."""
     return [seen_from_outside(reader, branch, arm, {v for s in arm for v in _set_by(s)}, {}, side)
             for side, arm in zip(sides, (branch.then, branch.orelse))]
 
 
 def seen_from_outside(reader: Reader, branch, arm, inside, known, side):
-    """A side as the outside of an arm sees it; inside: what the arm sets, known: the names for it outside."""
+    """A side as seen outside an arm; inside: the variables that the arm sets, known: their names outside."""
     def outside(v):
         if v not in known:
             known[v] = v.like()
@@ -135,7 +135,7 @@ def seen_from_outside(reader: Reader, branch, arm, inside, known, side):
 
 
 def one_side(reader: Reader, p, q, branch, kind, memo):
-    """One side of a choice that two arms leave in two versions; None where it is not one array."""
+    """The join of two versions of a side that two arms leave; None if they are not versions of one array."""
     if not p and not q:
         return ()
     if isinstance(p, Choice) and isinstance(q, Choice) and p.step is q.step:
@@ -153,7 +153,7 @@ def one_side(reader: Reader, p, q, branch, kind, memo):
 
 
 def left_by(reader: Reader, branch: Any) -> Any:
-    """The arrays of this branch's choices, as the branch leaves them: not as one of two, which arms exchange."""
+    """Replace the arrays in this branch's choices by their versions after the branch."""
     def left(arm, array):
         return next(
             (
@@ -175,19 +175,19 @@ def left_by(reader: Reader, branch: Any) -> Any:
 
 
 def shown_by(reader: Reader, base):
-    """(array, path) of each that one may show, by its tests."""
+    """(array, path) of each array that a choice may be a view of."""
     return leaves(*reader.choices.sides.get(base, ())[1:])
 
 
 def reached(reader: Reader, base) -> frozenset:
-    """The arrays that a choice may be, under the tests that are known."""
+    """The arrays that a value may be, through all its choices."""
     if base not in reader.choices.sides:
         return frozenset({base})
     return frozenset().union(*(reached(reader, array) for array, _ in shown_by(reader, base)))
 
 
 def others_written(reader: Reader, base, shown) -> list:
-    """The other arrays of `shown` that a write into one changes under a test."""
+    """The other arrays of `shown` that a write into `base` changes under a test."""
     mine = reached(reader, base)
     group = [v for v in shown if v is not base and mine & reached(reader, v)]
     if not group or unclear(reader, mine, mine):
@@ -200,7 +200,7 @@ def others_written(reader: Reader, base, shown) -> list:
 
 
 def find_closed(reader: Reader, base):
-    """Notes which arrays of a choice were made in an arm, which nothing outside it can name."""
+    """Record which arrays of a choice were made in an arm, so that no name outside the arm refers to them."""
     for array, _ in shown_by(reader, base):
         if maker(reader, array):
             reader.choices.arm_only.add(array)
@@ -208,66 +208,66 @@ def find_closed(reader: Reader, base):
 
 
 def hidden_arrays(reader: Reader, base, through) -> frozenset:
-    """The arrays that one may be by way of what only an arm knows: a test there, or an array shown in part."""
+    """The arrays that a choice reaches through something local to an arm: a test there, or an array viewed in part."""
     return frozenset().union(*(
         reached(reader, array) if is_hidden(reader, array, path, through) else hidden_arrays(reader, array, through)
         for array, path in shown_by(reader, base)))
 
 
 def is_hidden(reader: Reader, array, path, through) -> bool:
-    """Whether a side of a choice is no way to an array; `through`: from what is shown to what shows it."""
+    """Whether a side is local to an arm, so that writes cannot be followed through it; `through`: from the view up."""
     return maker(reader, array) is not None and (array in reader.choices.sides or through and bool(path))
 
 
 def unclear(reader: Reader, these, those) -> bool:
-    """Whether two arrays may share memory for another reason than the tests."""
+    """Whether two arrays may share memory for a reason other than the tests."""
     return any(a is not b and storages(reader, a) & storages(reader, b) for a in these for b in those)
 
 
 @late
-def changed_too(reader: Reader, base, root, shown, node) -> dict:
-    """What is in each array now that `base` is `root`, by the tests of choices.
+def updated_arrays(reader: Reader, base, root, shown, node) -> dict:
+    """{array: its new value} after a write that has turned `base` into `root`, following the tests of choices.
 
-    Where nothing else is shown, the choice is forgotten: `root` is an array like others.
+    If no other array is affected, `root` is no longer a choice.
     """
     changed, group = {base: root}, others_written(reader, base, shown)
     if group:
-        changed = {**passed_down(reader, base, root, node), base: root}
+        changed = {**values_of_choice(reader, base, root, node), base: root}
         for v in group:
-            as_now(reader, v, changed, node)
+            current_value(reader, v, changed, node)
         if base in reader.choices.sides:
             reader.choices.sides[root] = mapped(reader.choices.sides[base],
-                                                lambda array, path: (as_now(reader, array, changed, node), path))
+                                                lambda array, path: (current_value(reader, array, changed, node), path))
     return changed
 
 
-def passed_down(reader: Reader, base, new, node) -> dict:
-    """The arrays of which `base` is one, each as it is after `base` has become `new`."""
+def values_of_choice(reader: Reader, base, new, node) -> dict:
+    """{array: its new value} for the arrays that `base` may be, after `base` has become `new`."""
     can_write(reader, base, node)
     return (
-        passed_to_side(reader, reader.choices.sides[base], new, node) if base in reader.choices.sides else {base: new}
+        values_of_side(reader, reader.choices.sides[base], new, node) if base in reader.choices.sides else {base: new}
     )
 
 
-def passed_to_side(reader: Reader, side: Choice | tuple[Any, Any] | tuple[()], new, node) -> dict:
-    """The arrays that a side may show, each as it is after what the side shows has become `new`."""
+def values_of_side(reader: Reader, side: Choice | tuple[Any, Any] | tuple[()], new, node) -> dict:
+    """{array: its new value} for the arrays of a side, after the view that the side describes has become `new`."""
     if not side:
         return {}
     if not isinstance(side, Choice):
         return {} if is_hidden(reader, *side, True) else \
-            passed_down(reader, side[0], through_choice(reader, *side, new, node), node)
+            values_of_choice(reader, side[0], through_choice(reader, *side, new, node), node)
     arms = []
     for inner in side[1:]:
         with own_block(reader) as block:
-            arms.append((block, passed_to_side(reader, inner, new, node)))
+            arms.append((block, values_of_side(reader, inner, new, node)))
     (then, first), (orelse, second) = arms
-    return met_here(reader, side, then, orelse, {array: tuple(
+    return repeat_branch(reader, side, then, orelse, {array: tuple(
         changed.get(array) or unchanged(reader, array, side.step, k) for k, changed in enumerate((first, second)))
         for array in dict.fromkeys([*first, *second])})
 
 
 def maker(reader: Reader, array):
-    """The branch that has ended, the outermost one, which has made this array in an arm; None if none has."""
+    """The outermost finished branch that made this array in an arm, or None."""
     while reader.choices.ended:
         branch = reader.choices.ended.pop(0)
         for arm in (branch.then, branch.orelse):
@@ -277,7 +277,7 @@ def maker(reader: Reader, array):
 
 
 def unchanged(reader: Reader, array, test, k):
-    """An array where the arm `k` of a branch with this test leaves it as it was; undefined if it was not made."""
+    """An array's value if arm `k` of a branch with this test does not change it; undefined if it does not exist."""
     branch = maker(reader, array)
     if branch is None:
         return array
@@ -287,7 +287,7 @@ def unchanged(reader: Reader, array, test, k):
 
 
 def named_outside(reader: Reader, array, branch):
-    """An array that an arm of this branch has made, as the outside of the branch names it; others, themselves."""
+    """The name outside the branch of an array that an arm of it has made; any other array unchanged."""
     for arm, sides in ((branch.then, lambda v: (v, UNDEFINED)), (branch.orelse, lambda v: (UNDEFINED, v))):
         if any(array in _set_by(s) for s in walk(arm)):
             for step in arm:
@@ -305,30 +305,30 @@ def named_outside(reader: Reader, array, branch):
 
 
 def through_choice(reader: Reader, base, path, new, node):
-    """The array that a choice shows by a path of views, after what it shows has become `new`."""
+    """The new value of an array after its view by `path` has become `new`."""
     if not path:
         same = all(m.same(n) for m, n in zip(new.fact.dims, base.fact.dims))
         return new if same else reader.build.let(base.hint, new, base.fact, base.kind)
     return put_back(reader, base_path(reader, same_view_again(reader, path, base))[1], new, node)
 
 
-def as_now(reader: Reader, base, changed, node):
-    """The current value of an array, after others have changed."""
+def current_value(reader: Reader, base, changed, node):
+    """The current value of a choice after arrays that it may be have changed; of another array, itself."""
     choice = reader.choices.sides.get(base)
     if base in changed or choice is None:
         return changed.get(base, base)
     now = mapped(choice, lambda array, path: (
-        array if is_hidden(reader, array, path, False) else as_now(reader, array, changed, node), path))
+        array if is_hidden(reader, array, path, False) else current_value(reader, array, changed, node), path))
     if all(a is b for (a, _), (b, _) in zip(leaves(choice), leaves(now))):
         return base
     can_write(reader, base, node)
-    new = changed[base] = shown_now(reader, base, choice, now)
+    new = changed[base] = current_side(reader, base, choice, now)
     reader.choices.sides[new] = now
     return new
 
 
-def shown_now(reader: Reader, base, side, now):
-    """What a side shows of arrays that have changed; of others, `base`."""
+def current_side(reader: Reader, base, side, now):
+    """The current value of a side if its array has changed; `base` otherwise."""
     if not side:
         return UNDEFINED
     if all(a is b for (a, _), (b, _) in zip(leaves(side), leaves(now))):
@@ -338,13 +338,13 @@ def shown_now(reader: Reader, base, side, now):
     arms = []
     for inner, after in zip(side[1:], now[1:]):
         with own_block(reader) as block:
-            arms.append((block, shown_now(reader, base, inner, after)))
+            arms.append((block, current_side(reader, base, inner, after)))
     (then, first), (orelse, second) = arms
-    return met_here(reader, side, then, orelse, {base: (first, second)})[base]
+    return repeat_branch(reader, side, then, orelse, {base: (first, second)})[base]
 
 
-def met_here(reader: Reader, choice, then, orelse, ends) -> dict:
-    """The branch of a choice's test once more; `ends` says what each arm leaves for an array."""
+def repeat_branch(reader: Reader, choice, then, orelse, ends) -> dict:
+    """Add another branch with a choice's test; `ends`: {array: (its value after each arm)}."""
     made, branch = {}, If(choice.step.test, then, orelse, [], reader.build.origin)
     for old, values in ends.items():
         new = made[old] = Var(old.hint, old.fact, old.kind)
@@ -370,7 +370,7 @@ def own_block(reader: Reader):
 
 
 def carried_with(reader: Reader, base: Any, entry: set) -> list:
-    """The arrays that a loop must carry where it carries one, since a write into either is seen in the other."""
+    """The other arrays that a loop must carry with `base`, because a write into one of them changes the others."""
     found, more = [], [v for v in others_written(reader, base, entry)]
     while more:
         found += more
@@ -380,14 +380,14 @@ def carried_with(reader: Reader, base: Any, entry: set) -> list:
 
 
 def made_in_arm(reader: Reader, base) -> bool:
-    """Whether a choice is of an array that exists only in one arm."""
+    """Whether a choice involves an array that exists only in one arm."""
     find_closed(reader, base)
     return bool(reached(reader, base) & reader.choices.arm_only)
 
 
 @late
-def handed_over(reader: Reader, mapping):
-    """The choices of arrays that go on under other names."""
+def renamed_choices(reader: Reader, mapping):
+    """Update the choices after arrays were renamed."""
     for old, new in mapping.items():
         if old in reader.choices.sides and new is not old and not made_in_arm(reader, old):
             reader.choices.sides[new] = mapped(

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Closure conversion: a function given as an argument comes in, with parameters for the variables it captures.
 
-A captured variable may have another value when the function is read again: later in the enclosing function, or in
-another transformation.  So the function is kept with the values that its variables have now; each array among them
-becomes a parameter.
+A captured variable may have changed when the function is read again: later in the enclosing function, or in another
+transformation.  So the function is stored with the current values of its variables; each array among them becomes a
+parameter.
 """
 from typing import Any
 
@@ -31,7 +31,7 @@ from gradscribe.runtime.derivatives import closure_convert
 
 
 def with_parameters(reader: Reader, value: Any, env: dict, memo: dict | None = None) -> Any:
-    """A value with a parameter for each array that it holds or reads; `env` says which operand each stands for."""
+    """A value with a parameter for each array that it holds or reads; `env` maps each parameter to its operand."""
     memo = {} if memo is None else memo
     if isinstance(value, FunctionValue):
         return function_alone(reader, value, env, memo)
@@ -75,7 +75,7 @@ def function_alone(reader: Reader, value, env, memo):
 
 
 def call_closure_convert(reader: Reader, function, args, words, node):
-    """closure_convert(fun, *example_args): what fun reads and can be differentiated in becomes arguments."""
+    """closure_convert(fun, *example_args): the differentiable values that fun captures become arguments."""
     if not is_function(args[0]):
         return Struct("tuple", [args[0], Struct("list", [])])
     env: dict[Any, Any] = {}
@@ -94,7 +94,7 @@ def call_converted(reader: Reader, value: Any, args: list, words: dict[str, Any]
 
 
 def substituted_value(value: Any, env: dict[Var, Any], memo: dict[int, Any] | None = None) -> Any:
-    """A value of the reader with its variables replaced, those that its functions read too."""
+    """A value of the reader with its variables replaced, including those that its functions read."""
     made: Any
     memo = {} if memo is None else memo
     if isinstance(value, Var):
@@ -123,7 +123,7 @@ def substituted_value(value: Any, env: dict[Var, Any], memo: dict[int, Any] | No
 
 
 def part_of(holder, part):
-    """A part of another container in the place of its own."""
+    """The corresponding part of another container."""
     if not isinstance(holder, (Pack, Struct)):
         return part if holder is part.parent else Part(holder, part.key, part.fact)
     found = holder.items[holder.keys.index(part.key.value) if holder.keys else part.key.value]

@@ -18,11 +18,11 @@ from gradscribe.ast_transform.reader.branches import logical_and, logical_or, tr
 from gradscribe.ast_transform.reader.containers import TEXTS, UNDECIDED
 from gradscribe.ast_transform.reader.dispatch import late
 from gradscribe.ast_transform.reader.frames import fail, tried
-from gradscribe.ast_transform.reader.items import entry_as_it_was, facts_alike, stands_for
-from gradscribe.ast_transform.reader.iterators import drained
+from gradscribe.ast_transform.reader.items import entry_as_it_was, facts_alike, mark_rows_as_elements
+from gradscribe.ast_transform.reader.iterators import remaining_elements
 from gradscribe.ast_transform.reader.list_of_tuples import filled, is_row, leaves_of, one_form
 from gradscribe.ast_transform.reader.methods import array_of
-from gradscribe.ast_transform.reader.objects import dunder, equal_objects, equal_to_outside, stays_as_it_is
+from gradscribe.ast_transform.reader.objects import dunder, equal_objects, equal_to_outside, guard_object
 from gradscribe.ast_transform.reader.operands import known_value, python_value, settle
 from gradscribe.ast_transform.reader.states import Reader
 from gradscribe.ast_transform.reader.ufuncs import operator_entry_by_entry
@@ -31,12 +31,12 @@ from gradscribe.ast_transform.source.diagnose import LanguageError
 
 
 class Unordered(Exception):
-    """Values whose order is known only when running."""
+    """Raised for values whose order is known only at run time."""
 
 
 @dataclass(eq=False, slots=True)
 class Ordered:
-    """A value of the reader that Python's sorts and searches compare, as far as it is known."""
+    """A wrapper by which Python's own sort and search compare values of the reader."""
     holder: Any
     value: Any
 
@@ -49,7 +49,7 @@ class Ordered:
 
 @late
 def is_equal(reader: Reader, a, b):
-    """Whether two values are equal, or UNDECIDED; one value is equal to itself."""
+    """Whether two values are equal: True, False or UNDECIDED; a value equals itself."""
     a, b = settle(reader, a), settle(reader, b)
     if a is b:
         return True
@@ -102,7 +102,7 @@ def is_less(reader: Reader, a, b):
 
 @late
 def sorted_items(reader: Reader, items: list, key: Any, reverse: bool, node: gast.AST | None) -> list:
-    """Items in the order of their keys."""
+    """The items, sorted by their keys."""
     values = [settle(reader, i if key is None else dispatch.call_value(reader, key, [i], {}, node)) for i in items]
     keys = [Ordered(reader, v) for v in values]
     try:
@@ -113,7 +113,7 @@ def sorted_items(reader: Reader, items: list, key: Any, reverse: bool, node: gas
 
 
 def sorted_when_running(reader: Reader, items, keys, reverse, node):
-    """Items in the order of numbers, or of tuples of numbers, that are known when running."""
+    """The items, sorted by numbers or tuples of numbers that are known only at run time."""
     rows = all(map(is_row, keys))
     for key in keys[1:] if rows else ():
         one_form(reader, keys[0], key, node)
@@ -121,7 +121,7 @@ def sorted_when_running(reader: Reader, items, keys, reverse, node):
     if not all(is_real_number(reader, v) for column in columns for v in column):
         fail(reader, LanguageError, "the order of these values is known only when running", node,
              "Sort an array: np.sort(np.array(values)), or values[np.argsort(keys)].")
-    step = -1 if reverse else 1         # equal ones stay in their order, in reverse too
+    step = -1 if reverse else 1         # the sort is stable, also in reverse
     columns = [array_of(reader, Struct("list", list(column)[::step]), node) for column in columns]
     if len(columns) == 1:
         order = dispatch.rule_call(reader, np.argsort, columns, {"kind": Const("stable")}, node)
@@ -131,7 +131,7 @@ def sorted_when_running(reader: Reader, items, keys, reverse, node):
 
 
 def in_order(reader: Reader, items, order, node):
-    """The elements of a list, which are alike, in an order that is known only when running."""
+    """The elements of a homogeneous list, in an order that is known only at run time."""
     if all(map(is_row, items)):
         for row in items[1:]:
             one_form(reader, items[0], row, node)
@@ -142,7 +142,7 @@ def in_order(reader: Reader, items, order, node):
         fail(reader, LanguageError, "values of several kinds in an order that is known only when running", node,
              "Make all of them arrays, or numbers, of one dtype and shape.")
     rows = reader.build.item(array_of(reader, Struct("list", items), node), order)
-    stands_for(reader, rows, items)
+    mark_rows_as_elements(reader, rows, items)
     return [entry_as_it_was(reader, reader.build.item(rows, Const(k)), facts[0], node) for k in range(len(items))]
 
 
@@ -156,7 +156,7 @@ def is_real_number(reader: Reader, value):
 @late
 def place_of(reader: Reader, items: list, value: Any, node: gast.AST | None,
              known: str = "the place of this value") -> int | None:
-    """The first place where a value stands, or None."""
+    """The index of the first item that equals a value, or None."""
     for k, item in enumerate(items):
         same = is_equal(reader, item, value)
         if same is UNDECIDED:
@@ -175,7 +175,7 @@ def contains(reader: Reader, holder: Any, value: Any, node: gast.AST | None) -> 
     if isinstance(holder, RangeValue):
         return in_progression(reader, holder, value, node)
     if isinstance(holder, Struct) and holder.kind == "iterator":
-        holder = Struct("list", drained(reader, holder, node))
+        holder = Struct("list", remaining_elements(reader, holder, node))
     if isinstance(holder, Struct):
         if holder.kind == "dict":
             return Const(hashed(reader, value, node) in holder.keys)
@@ -185,13 +185,13 @@ def contains(reader: Reader, holder: Any, value: Any, node: gast.AST | None) -> 
         return any_equal(reader, [i for i, f in zip(holder.items, found) if f is UNDECIDED], value, node)
     if isinstance(holder, Const):
         wanted = known_value(reader, value, "what is looked for", node)
-        stays_as_it_is(reader, holder, lambda held: wanted in held)
+        guard_object(reader, holder, lambda held: wanted in held)
         return Const(tried(reader, operator.contains, holder.value, wanted, node=node))
     fail(reader, LanguageError, "membership in an array is not differentiated", node, "Use np.any(x == value).")
 
 
 def any_equal(reader: Reader, items, value, node):
-    """value in items, for numbers that are known when running."""
+    """value in items, for numbers that are known only at run time."""
     result = Const(False)
     for item in map(partial(settle, reader), [value, *items]):
         fact = fact_of(item) if isinstance(item, (Var, Const)) else None
@@ -218,11 +218,11 @@ def in_progression(reader: Reader, values, value, node):
 
 
 def compared(reader: Reader, function: Callable, left: Any, right: Any, node: gast.AST | None) -> Any:
-    """== and < of containers and of values known now; with an array, a list of numbers is one."""
+    """== and < of containers and known values; compared with an array, a list of numbers is converted to one."""
     known = isinstance(left, Const) and isinstance(right, Const)
     for v in (left, right):
         if isinstance(v, Const):
-            stays_as_it_is(reader, v, (lambda _: function(left.value, right.value)) if known else None)
+            guard_object(reader, v, (lambda _: function(left.value, right.value)) if known else None)
     made = operator_entry_by_entry(reader, function, left, right, node)
     if made is not None:
         return made
@@ -252,7 +252,7 @@ def hashed(reader: Reader, key: Any, node: gast.AST | None) -> Any:
 
 
 def sorted_places(holder: Any, keys: list, largest: bool) -> Any:
-    """The place of the first largest or smallest key; None if that is known only when running."""
+    """The index of the first largest or smallest key; None if that is known only at run time."""
     held = [Ordered(holder, k) for k in keys]
     try:
         return (max if largest else min)(range(len(keys)), key=held.__getitem__)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Comprehensions and generator expressions: a tree comes in; a container of the values of its passes comes out."""
+"""Comprehensions and generator expressions: a tree comes in; a container of its elements comes out."""
 import gast
 
 from gradscribe.ast_transform.core.form import Const
@@ -9,9 +9,20 @@ from gradscribe.ast_transform.reader.branches import listed_walk, truth_value
 from gradscribe.ast_transform.reader.comparisons import hashed
 from gradscribe.ast_transform.reader.containers import put_all
 from gradscribe.ast_transform.reader.dispatch import evaluates, late
-from gradscribe.ast_transform.reader.dynamic_lists import a_generator, going_over, or_grown, own_scope
+from gradscribe.ast_transform.reader.dynamic_lists import (
+    as_generator,
+    comprehension_scope,
+    unrolled_or_loop,
+    while_iterated,
+)
 from gradscribe.ast_transform.reader.frames import fail
-from gradscribe.ast_transform.reader.iterators import iterator, made_since, names_read, read_later, shows_lists
+from gradscribe.ast_transform.reader.iterators import (
+    checked_iterator,
+    iterator,
+    names_read,
+    read_later,
+    record_lists_read,
+)
 from gradscribe.ast_transform.reader.memory import pending_values
 from gradscribe.ast_transform.reader.operands import passed_value
 from gradscribe.ast_transform.reader.states import Reader
@@ -21,7 +32,7 @@ from gradscribe.ast_transform.source.diagnose import LanguageError
 
 @evaluates("ListComp")
 def evaluate_list_comp(reader: Reader, node):
-    return or_grown(reader, node, lambda items: Struct("list", items))
+    return unrolled_or_loop(reader, node, lambda items: Struct("list", items))
 
 
 @evaluates("GeneratorExp")
@@ -30,11 +41,12 @@ def evaluate_generator_exp(reader: Reader, node):
         fail(reader, LanguageError, "a name is set in a generator, which is read as far as it is asked", node,
              "Write a loop, or a list.")
     writes = reader.memory.writes
-    found = made_since(reader, or_grown(reader, node, lambda items: iterator(reader, items, late=node)), writes, node)
+    made = unrolled_or_loop(reader, node, lambda items: iterator(reader, items, late=node))
+    found = checked_iterator(reader, made, writes, node)
     reads, _ = names_read(reader, node)
-    if not isinstance(a_generator(reader, found), Struct):
+    if not isinstance(as_generator(reader, found), Struct):
         read_later(reader, found, (), node)
-    return shows_lists(reader, found, [v for _, _, v in reads])
+    return record_lists_read(reader, found, [v for _, _, v in reads])
 
 
 @evaluates("DictComp")
@@ -52,7 +64,7 @@ def evaluate_dict_comp(reader: Reader, node):
 
 @late
 def comprehension(reader: Reader, generators, element, node):
-    """The elements of a comprehension over values known now."""
+    """The elements of a comprehension over values that are known while reading."""
     if not generators:
         return [element()]
     first, *rest = generators
@@ -62,10 +74,10 @@ def comprehension(reader: Reader, generators, element, node):
         walk = listed_walk(reader, walk, first.iter, any(s is v for _, _, s in walk.items
                                                          for v, _ in reader.environment.captured.values()))
     with (
-        own_scope(reader, [first], node),
+        comprehension_scope(reader, [first], node),
         pending_values(reader, []) as out,
         pending_values(reader, list(walk.static)) as values,
-        going_over(reader, value, walk),
+        while_iterated(reader, value, walk),
     ):
         for k in range(len(values)):
             assign(reader, first.target, passed_value(reader, values[k]))

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Aliases of containers: copies of all variables for reading a branch or a loop, and joins of containers afterwards.
+"""Aliases of containers: snapshots of all variables before a branch or loop is read, and joins of containers after it.
 
-A container keeps its mark when it is copied for an arm, so one list in both arms differs from two lists.  A container
-that may be either of two cannot be changed while another name refers to one of them.
+A copy of a container for an arm keeps its mark, so that one list in both arms differs from two lists.  A container that
+may be either of two cannot be changed while another name refers to one of them.
 """
 import copy
 from collections.abc import Iterable
@@ -19,14 +19,14 @@ from gradscribe.ast_transform.reader.values import SPENT, Conflict, Grown, Struc
 from gradscribe.ast_transform.source.diagnose import LanguageError, ShapeError
 
 
-def lend(reader: Reader, containers: Iterable[Any]) -> None:
+def freeze(reader: Reader, containers: Iterable[Any]) -> None:
     containers = list(containers)
-    reader.containers.lent.update(containers)
+    reader.containers.frozen.update(containers)
     reader.containers.outside.update(containers)
 
 
 def snapshot(reader: Reader) -> list:
-    """A copy of the reachable variables; containers are copied, and aliases stay aliases."""
+    """A copy of all reachable variables and their containers; aliases stay aliases."""
     memo = {}
     def again(value):
         if isinstance(value, Struct) and value not in reader.containers.outside:
@@ -43,7 +43,7 @@ def snapshot(reader: Reader) -> list:
 
 
 def places_of_variables(reader: Reader) -> list:
-    """All holders of variables: frames being read, frames that inner functions see, and pending expressions."""
+    """All holders of variables: frames being read, enclosing frames of inner functions, pending expressions."""
     return [
         *reader.environment.stack,
         *(f for f in reader.environment.enclosing if f not in reader.environment.stack),
@@ -58,7 +58,7 @@ def restore(state: list) -> None:
 
 
 def join_paths(reader: Reader, a: Any, b: Any, hint: str, branch: Any, kind: Any, memo: dict | None = None) -> Any:
-    """The join of two values, with methods and views of a list bound to the joined list."""
+    """The join of two values; methods and views of a list are bound to the joined list."""
     memo = {} if memo is None else memo
     if isinstance(a, Grown) and isinstance(b, Grown) and a.mark is b.mark:
         key = (id(a), id(b))
@@ -93,12 +93,12 @@ def join_path_structs(reader: Reader, a: Any, b: Any, hint: str, branch: Any, ki
 
 
 def marks_of(reader: Reader, container):
-    """The marks of the containers that this one may be."""
+    """The marks of all containers that this one may be."""
     return reader.containers.origins.get(container.mark) or frozenset({container.mark})
 
 
 def same_object(reader: Reader, a: Any, b: Any) -> bool | None:
-    """Whether two values are one container; None where it is not known."""
+    """Whether two values are the same container; None if that is not known."""
     if any(isinstance(v, Struct) and (v.whole is not None or v in reader.containers.outside or v.kind == "tuple")
            for v in (a, b)):
         return None
@@ -109,7 +109,7 @@ def same_object(reader: Reader, a: Any, b: Any) -> bool | None:
 
 
 def related_containers(reader: Reader, made: Any, olds: list, shared: dict, path: tuple) -> Any:
-    """A container that a loop carries may be the one that it was made for, or another that a pass leaves there."""
+    """Record that a carried container may be its initial container, or another one that a pass leaves there."""
     olds = [o for o in olds if isinstance(o, Struct)]
     if isinstance(made, Struct) and not any(made is o for o in olds):
         if _changes(made):
@@ -121,8 +121,8 @@ def related_containers(reader: Reader, made: Any, olds: list, shared: dict, path
     return made
 
 
-def shares_no_more(reader: Reader, own: set, shared: dict) -> bool:
-    """Note which containers the names of a loop share when a pass ends; return whether all of it was known before."""
+def has_stable_sharing(reader: Reader, own: set, shared: dict) -> bool:
+    """Record which containers the names of a loop share at the end of a pass; return whether nothing was new."""
     found: dict[Any, list] = {}
     rest = True
 
@@ -148,7 +148,7 @@ def shares_no_more(reader: Reader, own: set, shared: dict) -> bool:
 
 
 def must_be_certain(reader: Reader, holder: Any, node: gast.AST | None) -> Any:
-    """Refuse a change of a container that another name may refer to, or may not."""
+    """Refuse to change a container that another name may or may not refer to."""
     if not reader.containers.origins:
         return
     marks, seen = marks_of(reader, holder), set()
@@ -170,9 +170,9 @@ def must_be_certain(reader: Reader, holder: Any, node: gast.AST | None) -> Any:
 
 
 def certain_value(reader: Reader, value: Any, node: gast.AST | None) -> Any:
-    """What a container holds, as far as that is known."""
+    """A container whose contents are certain; refused otherwise."""
     if isinstance(value, Conflict):
-        dispatch.write_out(reader, value, node)
+        dispatch.unroll_for_conflict(reader, value, node)
         fail(reader, ShapeError, f"what is held here is {value.reason}", node, value.advice)
     return value
 

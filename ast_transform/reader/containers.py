@@ -33,13 +33,13 @@ from gradscribe.ast_transform.reader.ufuncs import operator_entry_by_entry
 from gradscribe.ast_transform.reader.values import RangeValue, Struct, View
 from gradscribe.ast_transform.source.diagnose import LanguageError, ShapeError
 
-UNDECIDED = object()                    # whether two values are equal is known only when running
-NOTHING, ZERO, ONE, LAST, FALSE, TRUE = (Const(v) for v in (None, 0, 1, -1, False, True))     # what is left out
+UNDECIDED = object()                    # equality that is known only at run time
+NOTHING, ZERO, ONE, LAST, FALSE, TRUE = (Const(v) for v in (None, 0, 1, -1, False, True))     # defaults of arguments
 TEXTS = (str, bytes, type(None))
 
 
 def is_place(index: Any) -> bool:
-    """Whether an index is a whole number that is known only when running."""
+    """Whether an index is an integer that is known only at run time."""
     return isinstance(index, Var) and isinstance(index.fact, Array) and not index.fact.dims and index.fact.kind in "iu"
 
 
@@ -69,7 +69,7 @@ def binary_on_containers(reader: Reader, function: Callable, left: Any, right: A
 
 
 def changed_in_place(reader: Reader, function: Callable, old: Any, value: Any, node: gast.AST | None) -> bool:
-    """old += value and the like, where old is a list or a dictionary; False where a new value is made."""
+    """old += value and the like, if old is a list or dictionary; False if the operator makes a new value."""
     value = settle(reader, value) if not isinstance(value, RangeValue) else value
     if old.kind == "list" and function is operator.add:
         extend_list(reader, old, value, node)
@@ -84,7 +84,7 @@ def changed_in_place(reader: Reader, function: Callable, old: Any, value: Any, n
 
 
 def changing(reader: Reader, value: Any, node: gast.AST | None) -> Any:
-    """The container, noted as changed; it must belong to the function and have no uncertain aliases."""
+    """The container, recorded as changed; it must belong to the function and have no uncertain aliases."""
     must_be_own(reader, value, node)
     must_be_certain(reader, value, node)
     value.version += 1
@@ -130,7 +130,7 @@ def put_element(reader: Reader, holder: Any, key: Any, value: Any, node: gast.AS
 
 
 def put_at_place(reader: Reader, holder, place, value, node):
-    """holder[place] = value where the place is known only when running: a list of elements that are alike."""
+    """holder[place] = value if the place is known only at run time: the list must be homogeneous."""
     changing(reader, holder, node)
     shown = containers_held(reader).get(holder.mark)
     with pending_values(reader, [holder]) as held:
@@ -154,7 +154,7 @@ def execute_delete(reader: Reader, node):
 
 
 def take_element(reader: Reader, holder, index, node):
-    """Take an element or a slice out of a container."""
+    """Remove an element or a slice from a container and return it."""
     if holder.kind == "dict":
         key = dispatch.hashed(reader, index, node)
         if key not in holder.keys:
@@ -279,7 +279,7 @@ def deque_rotate(reader: Reader, value, node, steps=ONE):
 
 @late
 def shown_by_dict_view(reader: Reader, view):
-    """What a view of a dictionary shows now."""
+    """The current contents of a dictionary view."""
     keys, items = [Const(k) for k in view.value.keys], view.value.items
     shown = {"keys": keys, "values": items}.get(view.name)
     return Struct("list", [Struct("tuple", pair) for pair in zip(keys, items)] if shown is None else shown)
@@ -318,7 +318,7 @@ def dict_update(reader: Reader, value, node, other=None, /, **words):
 
 
 def pairs_of(reader: Reader, other, node):
-    """(key, value) of a dictionary or of a sequence of pairs."""
+    """The (key, value) pairs of a dictionary or of a sequence of pairs."""
     if other is None:
         return []
     other = settle(reader, other)
@@ -398,7 +398,7 @@ NOT_OF_A_DEQUE = ("sort",)
 def must_be_own(reader: Reader, holder, node):
     """Refuse to change a container that is an argument: it belongs to the caller."""
     advice = f"Make a new one: {'{**items}' if holder.kind == 'dict' else '[*items]'}."
-    if holder in reader.containers.lent:
+    if holder in reader.containers.frozen:
         fail(reader, LanguageError, f"changing {'an' if holder.kind == 'object' else 'a'} {holder.kind} that an "
              "iterator shows", node,
              f"{advice} Or make the iterator a list.")
@@ -419,7 +419,7 @@ def must_be_own(reader: Reader, holder, node):
         )
 
 
-def kept_within(held: Any, at_left: bool = True) -> Any:
+def drop_beyond_maxlen(held: Any, at_left: bool = True) -> Any:
     """A deque with a maxlen drops elements from one end when it is longer."""
     most = getattr(held.cls, "most", None)
     if most is not None and len(held.items) > most:
@@ -429,11 +429,11 @@ def kept_within(held: Any, at_left: bool = True) -> Any:
 
 def bounded_method(reader: Reader, value: Any, name: str, args: list, words: dict[str, Any],
                    node: gast.AST | None) -> Any:
-    """A method of a deque with a maxlen: what is put in at one end drops out at the other."""
+    """A method of a deque with a maxlen: items added at one end drop out at the other."""
     if name == "insert" and len(value.items) == value.cls.most:
         fail(reader, ShapeError, "deque already at its maximum size", node, "Pop an element before.")
     result = container_method(reader, value, name, args, words, node)
-    kept_within(value, name not in ("appendleft", "extendleft"))
+    drop_beyond_maxlen(value, name not in ("appendleft", "extendleft"))
     return result
 
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Derivatives inside a function: a call such as `grad(f)(x)` comes in; the statements of its normal form come out.
 
-They take the place of the call in the current block.  A function with a custom rule becomes a callee of its own.
+The statements replace the call in the current block.  A function with a custom rule becomes a separate callee.
 """
 import functools
 import inspect
@@ -36,7 +36,7 @@ from gradscribe.ast_transform.passes.anf import spelled
 from gradscribe.ast_transform.passes.described import fact_of
 from gradscribe.ast_transform.passes.vjp.precision import is_narrow
 from gradscribe.ast_transform.reader.branches import Raises, raised_by_call
-from gradscribe.ast_transform.reader.calls import call_value, given_beforehand
+from gradscribe.ast_transform.reader.calls import bound_arguments, call_value
 from gradscribe.ast_transform.reader.closures import substituted_value, with_parameters
 from gradscribe.ast_transform.reader.dispatch import late
 from gradscribe.ast_transform.reader.draws import as_parameter
@@ -45,7 +45,7 @@ from gradscribe.ast_transform.reader.entry import run
 from gradscribe.ast_transform.reader.expressions import may_be_of_either_kind
 from gradscribe.ast_transform.reader.frames import fail
 from gradscribe.ast_transform.reader.inlining import bound, looped
-from gradscribe.ast_transform.reader.memory import may_be_in, must_be_apart, storages
+from gradscribe.ast_transform.reader.memory import may_be_in, require_distinct_storages, storages
 from gradscribe.ast_transform.reader.names import lift
 from gradscribe.ast_transform.reader.operands import as_operand, as_struct, must_be_plain, parameter, settle
 from gradscribe.ast_transform.reader.outer_state import state_items
@@ -72,7 +72,7 @@ from gradscribe.ast_transform.source.read import defined, read, unwrap
 
 
 def entry(reader: Reader, callee: Any, names: list, facts: list, words: dict[str, Any], label: str) -> Function:
-    """The normal form of a callable for arguments with these facts; `words` are facts by keyword."""
+    """The normal form of a callable for arguments with these facts; `words`: {keyword: fact}."""
     params, values, given = [], [], {}
     for name, fact in zip(names, facts):
         made, value = parameter(reader, name, fact)
@@ -88,7 +88,7 @@ def entry(reader: Reader, callee: Any, names: list, facts: list, words: dict[str
         raised_by_call(reader, raised)
         result = Const(None)
     back = [now for _, now in reader.outer.argument_outputs] + [now for _, _, now in reader.outer.outputs]
-    if back:                        # compiled code gives what is to be written back beside its result
+    if back:                        # compiled code returns the values to write back beside its result
         result = Pack("tuple", (result, *map(partial(as_operand, reader), back)))
     params += [Param(f"{name}_{k}", v) for k, (_, name, v) in enumerate(reader.outer.inputs)]
     return Function(label, params, reader.build.block, result, callee,
@@ -119,13 +119,13 @@ def packed_whole(reader: Reader, value):
 
 
 def enter(reader: Reader, callee: Any, args: list, words: dict[str, Any]) -> Any:
-    """The value of a call made from outside any function."""
+    """The value of a call that no function being read makes."""
     while True:
         known = isinstance(callee, types.FunctionType) and rule_of(callee) is not None and \
             callee is not reader.context.from_source
         callee = unwrap(callee) if not known and not isinstance(callee, (FunctionValue, Bound)) else callee
         if isinstance(callee, functools.partial):
-            given, named = given_beforehand(reader, callee)
+            given, named = bound_arguments(reader, callee)
             args, words, callee = [*given, *args], {**named, **words}, callee.func
         elif isinstance(callee, types.MethodType):
             args, callee = [Const(callee.__self__), *args], callee.__func__
@@ -134,7 +134,7 @@ def enter(reader: Reader, callee: Any, args: list, words: dict[str, Any]) -> Any
     if isinstance(callee, Derived):
         return callee.transform.read(reader, callee.base, args, words)
     if isinstance(callee, Section):
-        return sectioned(reader, callee, args[0])
+        return call_section(reader, callee, args[0])
     if hasattr(callee, "normal_form_"):
         return callee.normal_form_(reader, args, words, None)
     if known or not isinstance(callee, types.FunctionType):
@@ -154,7 +154,7 @@ def enter(reader: Reader, callee: Any, args: list, words: dict[str, Any]) -> Any
                 None,
             )
         else:
-            callee = written_out(reader, callee, args, words)
+            callee = wrapped_in_function(reader, callee, args, words)
     source = looped(reader, read(callee))
     language.check(source)
     return run(
@@ -169,18 +169,18 @@ def enter(reader: Reader, callee: Any, args: list, words: dict[str, Any]) -> Any
     )
 
 
-def written_out(reader: Reader, function, args, words):
-    """A function with a rule, as a Python function that calls it."""
+def wrapped_in_function(reader: Reader, function, args, words):
+    """A Python function that calls a function with a rule."""
     if not callable(function) or rule_of(function) is None and function_of_numbers(function) is None:
-        read(function)              # tells why it cannot be read
+        read(function)              # raises an error that says why it cannot be read
     names = [a.hint if isinstance(a, Var) else f"x_{k}" for k, a in enumerate(args)]
     if len(set(names)) < len(names) or not all(n.isidentifier() for n in names):
         names = [f"x_{k}" for k in range(len(args))]
     return defined(spelled(function), function, names, list(words))
 
 
-def sectioned(reader: Reader, section, leaf):
-    """Call the base with one leaf replaced, and take one leaf of its result."""
+def call_section(reader: Reader, section, leaf):
+    """One leaf of the result of a call of the base with one leaf of its arguments replaced."""
     def put_in(value, path):
         if not path:
             return leaf
@@ -214,7 +214,7 @@ def root_arguments(reader: Reader, var: Any) -> list:
 
 
 def call_derived(reader: Reader, transform: Any, base: Any, args: list, words: dict[str, Any]) -> Any:
-    """The value of transform(base)(*args, **words), its statements put in the current block."""
+    """The value of transform(base)(*args, **words); its statements are added to the current block."""
     outer = reader.build.block
     env: dict[Any, Any] = {}
     if reader.outer.stateful and reader.unroll:
@@ -261,9 +261,9 @@ def call_derived(reader: Reader, transform: Any, base: Any, args: list, words: d
 
 
 def of_kind(reader: Reader, operand, fact, mixed=False):
-    """A given tangent or adjoint, converted to the kind of its primal: a float for 1, complex for a real one.
+    """A given tangent or adjoint, converted to the kind of its primal: 1 to a float, a real number to a complex one.
 
-    mixed: there are narrower arrays, whose dtype a plain Python number would take
+    mixed: some arrays are narrower, and a plain Python number would take their dtype
     """
     given = fact_of(operand)
     if isinstance(fact, Sequence) and isinstance(operand, Var) and not _alike(given, fact):
@@ -288,7 +288,7 @@ def apart_block(reader: Reader, base: Any, args: list, words: dict[str, Any], en
                 numbers: set | frozenset = frozenset()) -> tuple:
     """(statements, result) of a call read in a separate block; `env` maps its parameters to operands.
 
-    `numbers`: the parameters that are certainly no arrays.
+    `numbers`: the parameters that are certainly not arrays.
     """
     outer = reader.build.block
     reader.build.block = []
@@ -310,7 +310,7 @@ def apart_block(reader: Reader, base: Any, args: list, words: dict[str, Any], en
             fail(reader, LanguageError, "an attribute of an object from outside is set in a function that is "
                  "differentiated inside another", None, "Return the new value.")
         if reader.memory.writes_arguments:
-            must_be_apart(reader, list(env.values()))
+            require_distinct_storages(reader, list(env.values()))
     except Demand as demand:
         given = env.get(demand.variable)
         if isinstance(given, Var):
@@ -330,11 +330,11 @@ def apart_block(reader: Reader, base: Any, args: list, words: dict[str, Any], en
 
 
 def call_custom(reader: Reader, rule: Any, function: Callable, args: list, words: dict[str, Any]) -> Any:
-    """A call of a function that brings its own derivative: a callee of its own, with the rule beside it."""
+    """The value of a call of a function with a custom derivative, which becomes a callee with its rule attached."""
     outer = reader.build.block
     env: dict[Any, Any] = {}
-    args = [leafwise(reader, as_children(reader, a)) for a in in_places(reader, function, args, words)]
-    fixed: dict[Any, Any] = {}          # parameters that the rule does not see
+    args = [leafwise(reader, as_children(reader, a)) for a in positional_arguments(reader, function, args, words)]
+    fixed: dict[Any, Any] = {}          # parameters that are not passed to the rule
     memo: dict[Any, Any] = {}
     inner_args = []
     for k, v in enumerate(args):
@@ -363,13 +363,13 @@ def call_custom(reader: Reader, rule: Any, function: Callable, args: list, words
     return as_seen_by_caller(reader, to_value(reader, refilled(result, iter(parts))))
 
 
-def in_places(reader: Reader, function, args, words):
-    """The arguments in the order of the parameters, with defaults: a custom rule takes them by position only."""
+def positional_arguments(reader: Reader, function, args, words):
+    """All arguments in the order of the parameters, with defaults: a custom rule takes them by position only."""
     try:
         parameters: Collection[inspect.Parameter] = inspect.signature(function).parameters.values()
         given = inspect.signature(function).bind(*args, **words).arguments
     except (TypeError, ValueError):
-        parameters, given = (), {}          # it refuses the call itself, or takes places only
+        parameters, given = (), {}          # the call itself fails, or takes positional arguments only
     places, others = [], [] if parameters else list(words)
     for p in parameters:
         if p.kind is p.VAR_POSITIONAL:
@@ -391,7 +391,7 @@ def outside_of(reader: Reader, leaf, env):
 
 
 def leafwise(reader: Reader, value):
-    """A value whose containers are taken apart, since a custom rule gives an adjoint for each array."""
+    """A value with its containers split into their items, since a custom rule gives an adjoint for each array."""
     value = settle(reader, value)
     if isinstance(value, (Grown, Rows)):
         fail(reader, LanguageError, "a list whose length is known only when running, given to a function that brings "
@@ -416,7 +416,7 @@ def to_value(reader: Reader, node: gast.AST | None) -> Any:
 
 @late
 def operands_as_parameters(reader: Reader, value, wanted, env):
-    """A fresh parameter for each operand of a value; `env` says which operand each stands for."""
+    """A value with a fresh parameter for each of its operands; `env` maps the parameter to the operand."""
     if isinstance(value, Part) or isinstance(value, Struct) and value.whole is not None and value.version == 0:
         operand = as_operand(reader, value)
         if isinstance(operand, Var) and isinstance(operand.fact, Sequence):
@@ -443,14 +443,14 @@ def operands_as_parameters(reader: Reader, value, wanted, env):
 
 @dataclass(eq=False)
 class CustomFunction(Function):
-    """A callee with a derivative of its own; `tree` holds its arguments in terms of its parameters."""
+    """A callee with a custom derivative; `tree` holds its arguments in terms of its parameters."""
     rule: Any = None
     tree: list | None = None
     fixed: frozenset = frozenset()      # parameters that the rule gives no adjoint for
     like: object = None                 # the result of the function itself
 
     def leaves(self, result, what, origin, shapes=True):
-        """The leaves of a result that the rule gives, in the order of the function's own; shapes: they have its own."""
+        """The leaves of the rule's result, in the order of the function's leaves; shapes: require equal shapes."""
         def refusal(same):
             return KindError(
                 f"{what} of {self.label} gives {with_keys(result, spell(fact_of(result)))}, the function itself "
@@ -461,7 +461,7 @@ class CustomFunction(Function):
         return found
 
     def given(self, step, active):
-        """The arguments of a call, as the rule takes them."""
+        """The arguments of a call in the form that the rule takes."""
         env = dict(zip([p.value for p in self.params], step.value.args))
         for p in self.fixed:
             if env[p] in active:
@@ -473,14 +473,14 @@ class CustomFunction(Function):
 
 
 def _as_given(value):
-    """A container as it is now; the function may write into its arrays."""
+    """A copy of a container's current state; the function may write into its arrays."""
     if isinstance(value, Struct):
         return Struct(value.kind, [_as_given(i) for i in value.items], value.keys, value.cls, value.whole)
     return value
 
 
 def _parameters(variables: Iterable[Var]) -> list[Param]:
-    """Parameters with names of their own."""
+    """Parameters with distinct names."""
     out, taken = [], set()
     for v in variables:
         name, k = v.hint, 0
@@ -513,7 +513,7 @@ def _leaves_like(like, node, refusal):
 
 
 def may_fit(given: Any, own: Any) -> bool:
-    """Whether an operand may have the shape of another: a literal number, 0.0, and None stand for zeros of any."""
+    """Whether an operand may have the shape of another: a literal number or None represents zeros of any shape."""
     if isinstance(given, Const) and not isinstance(given.value, np.ndarray):
         return True
     given, own = fact_of(given), fact_of(own)
@@ -545,7 +545,7 @@ def _label(base: Any) -> str:
 
 
 def _own_label(base):
-    """The name of a function in emitted source; a lambda's alone is a keyword."""
+    """The name of a function in emitted source; the name of a lambda would be a keyword."""
     label = _label(base)
     return "function" if keyword.iskeyword(label) or not label.isidentifier() else label
 

@@ -19,13 +19,13 @@ import gast
 from gradscribe.ast_transform.source.exits import endless, ends, gives, leaves
 from gradscribe.ast_transform.source.trees import nodes
 
-RETURNED = "value"          # with blanks: the variable that a return inside a loop sets
+RETURNED = "value"          # followed by blanks: the variable that a return inside a loop sets
 
 
 class Exits:
     """The flags for the early exits of one loop: their names, and which of them are needed.
 
-    The names end in blanks, so that they cannot clash with the user's; they are printed without.
+    The names end in blanks, so that they cannot clash with the user's names; printing removes the blanks.
     """
 
     def __init__(self, depth):
@@ -34,13 +34,13 @@ class Exits:
         self.stops = self.returns = self.breaks = self.valued = False
 
 
-def said(name: str) -> str:
-    """A name as messages print it; the value of a return inside a loop has no name in the source."""
+def spelled_name(name: str) -> str:
+    """A name for messages; the variable of a return inside a loop has no name in the source."""
     return "what is returned" if name.rstrip() == RETURNED and name != RETURNED else name
 
 
 class Context(gast.stmt):
-    """The items of a with statement, whose body follows as plain statements."""
+    """The items of a with statement; its body follows as plain statements."""
     _fields = ("items",)
 
     def __init__(self, items, body):
@@ -67,11 +67,11 @@ class Matches(gast.expr):
 
 
 class Outermost(gast.stmt):
-    """The place of a try that is left early, and whose handlers only raise: valid only outside any other try."""
+    """Marks a try that is left early and whose handlers only raise: valid only outside any other try."""
 
 
 class Tried(gast.stmt):
-    """The names that a pattern binds, after its test: in the branch where it matched (fitted), or in the other."""
+    """The names that a pattern binds, after its test: in the branch where it matched (fitted), or in the other one."""
     _fields = ("targets",)
 
     def __init__(self, targets, fitted, guarded):
@@ -80,7 +80,7 @@ class Tried(gast.stmt):
 
 
 def desugar(body: list[gast.stmt], loop: Any = None, depth: int = 0) -> list[gast.stmt]:
-    """A body in which every return ends its path; `loop`, the Exits of the loop around it, notes how it is left."""
+    """A body in which every return ends its path; `loop` (Exits) records how the body leaves the loop around it."""
     out: list[gast.stmt] = []
     for k, node in enumerate(body):
         rewrite = REWRITES.get(type(node))
@@ -92,8 +92,8 @@ def desugar(body: list[gast.stmt], loop: Any = None, depth: int = 0) -> list[gas
 
 
 # Each function of REWRITES takes a statement, the statements after it, the Exits of the loop around it, and the number
-# of loops around it.  It returns the statements in its place, and whether they end the block: those after it are among
-# them, or never reached.
+# of loops around it.  It returns the statements that replace it, and whether they end the block because they include
+# the statements after it, or because those are never reached.
 
 def _annotated(node, rest, loop, depth):
     if node.value is None:
@@ -119,7 +119,7 @@ def _loop(node, rest, loop, depth):
     new.exits = exits if exits.stops else None
     value = _name(exits.value, node) if exits.valued else None
     after = [_at(node, gast.Return(value))] if exits.returns else []
-    if endless(node) and not exits.breaks:      # what follows is never reached
+    if endless(node) and not exits.breaks:      # the statements after it are never reached
         return [new, *desugar(after, loop, depth)], True
     if after:
         after = [_if(node, _name(exits.returned, node), after)]
@@ -225,14 +225,14 @@ def _tested_inside(loop, last):
 
 
 def _with_failed_flag(loop, depth):
-    """The same if its else exits an outer loop: the else follows under a flag that says that the test has failed."""
+    """The same for an else that exits an outer loop: it follows the loop, under a flag that the test has failed."""
     failed = f"failed{' ' * (depth + 1)}"
     before = _at(loop, gast.Assign([_name(failed, loop, gast.Store())], _at(loop, gast.Constant(False, None)), None))
     return [before, _tested_inside(loop, [_set(failed, loop.test)]), _if(loop, _name(failed, loop), loop.orelse)]
 
 
 def _edits(node):
-    """Whether a with has insert_grad_of as its item: its body does not run here."""
+    """Whether a with statement is an insert_grad_of, whose body runs in the backward sweep."""
     call = node.items[0].context_expr
     name = call.func if isinstance(call, gast.Call) else None
     return len(node.items) == 1 and (isinstance(name, gast.Attribute) and name.attr == "insert_grad_of" or
@@ -248,7 +248,7 @@ def _exits(node):
 
 
 def _left(node, rest, loop, depth):
-    """A try that is left by its last statement or in a handler, with what follows it copied into each of its paths."""
+    """A try that is left early: the statements after it are copied into each of its paths."""
     body, after = node.body, node.orelse
     if _exits(body[-1]):
         last, kept = body[-1], []

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is looked up by the kind of a node, by a function that is called, or before it is defined.
+"""Tables of the reader's functions: by kind of node, by the function that is called, and by name for late binding.
 
-A reader of trees is mutually recursive: an expression holds calls, and a call reads a function's expressions.  Modules
-of this folder import each other in one direction; what is defined further up is called by way of this one.
+Reading a tree is mutually recursive: an expression contains calls, and a call reads a function's expressions.  Modules
+of this folder import each other in one direction; calls in the other direction go through this module.
 
 - `EXECUTE`, `EVALUATE`, `FITS`: by the class of a statement, an expression, a pattern
-- `SPECIAL`: by the function that is called, for all that have a meaning of their own here
+- `SPECIAL`: by the function that is called, if the reader handles its calls specially
 - the functions listed below: by name; the module that defines one marks it with `late`
 
 >>> from gradscribe.ast_transform.reader import calls, dispatch
@@ -27,7 +27,6 @@ append_to: Callable[..., Any]
 array_attribute: Callable[..., Any]
 array_of: Callable[..., Any]
 array_of_grown: Callable[..., Any]
-as_it_stands: Callable[..., Any]
 as_parameter: Callable[..., Any]
 binary: Callable[..., Any]
 call_known: Callable[..., Any]
@@ -35,7 +34,6 @@ call_method: Callable[..., Any]
 call_now: Callable[..., Any]
 call_partial: Callable[..., Any]
 call_value: Callable[..., Any]
-changed_too: Callable[..., Any]
 compare: Callable[..., Any]
 comprehension: Callable[..., Any]
 containers_held: Callable[..., Any]
@@ -52,7 +50,6 @@ filter_keeps: Callable[..., Any]
 grown_item: Callable[..., Any]
 grown_list: Callable[..., Any]
 grown_method: Callable[..., Any]
-handed_over: Callable[..., Any]
 hashed: Callable[..., Any]
 is_equal: Callable[..., Any]
 item_of: Callable[..., Any]
@@ -68,20 +65,23 @@ operation: Callable[..., Any]
 place_of: Callable[..., Any]
 pop_from: Callable[..., Any]
 python_sum: Callable[..., Any]
+quoted_tree: Callable[..., Any]
 read_attribute: Callable[..., Any]
 read_block: Callable[..., Any]
 read_index: Callable[..., Any]
+renamed_choices: Callable[..., Any]
+report_effect: Callable[..., Any]
 rule_call: Callable[..., Any]
 run: Callable[..., Any]
 shown_by_dict_view: Callable[..., Any]
 sorted_items: Callable[..., Any]
-told: Callable[..., Any]
 truth_value: Callable[..., Any]
 understood: Callable[..., Any]
+unroll_for_conflict: Callable[..., Any]
+unrolled_loop: Callable[..., Any]
+updated_arrays: Callable[..., Any]
 walk_over: Callable[..., Any]
-write_out: Callable[..., Any]
 write_state: Callable[..., Any]
-written_out_passes: Callable[..., Any]
 
 
 def late(function: Function) -> Function:
@@ -92,17 +92,17 @@ def late(function: Function) -> Function:
 
 
 def executes(name: str) -> Callable[[Function], Function]:
-    """The function reads statements of this class."""
+    """A decorator that registers the function for statements of this class."""
     return _entered(EXECUTE, name)
 
 
 def evaluates(name: str) -> Callable[[Function], Function]:
-    """The function reads expressions of this class."""
+    """A decorator that registers the function for expressions of this class."""
     return _entered(EVALUATE, name)
 
 
 def fits(name: str) -> Callable[[Function], Function]:
-    """The function decides whether a value fits patterns of this class."""
+    """A decorator that registers the function for patterns of this class."""
     return _entered(FITS, name)
 
 

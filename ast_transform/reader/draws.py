@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Random numbers: calls of generators and of np.random come in; one statement with a `Draw` each comes out.
 
-The fact of the result is known without drawing: lengths come from `size` or the parameters, dtypes from sampling a
-separate generator.
+The fact of a result is found without drawing from the user's generator: lengths come from `size` or the parameters,
+dtypes from a draw of a separate generator.
 
 >>> from gradscribe.ast_transform.examples import form, show
 >>> text = "def f(x, rng):\\n    noise = rng.standard_normal(x.shape)\\n    rng.random()\\n    return x + noise"
@@ -46,7 +46,7 @@ from gradscribe.ast_transform.reader.views import is_array
 from gradscribe.ast_transform.source.diagnose import LanguageError, RuleError, ShapeError
 
 GENERATOR, STATE = np.random.Generator, np.random.RandomState
-ENTRYWISE = frozenset(              # one draw for each entry of what the parameters broadcast to
+ENTRYWISE = frozenset(              # one draw for each entry of the broadcast parameters
     "random random_sample standard_normal standard_exponential standard_gamma standard_cauchy standard_t normal "
     "uniform exponential gamma beta chisquare f noncentral_f noncentral_chisquare vonmises pareto weibull power "
     "laplace gumbel logistic lognormal rayleigh wald triangular binomial negative_binomial poisson zipf geometric "
@@ -106,7 +106,7 @@ def call_known(reader: Reader, function: Callable, args: list, words: dict[str, 
 
 
 def generator(reader: Reader, function, cls, args, words, node):
-    """A generator made in the function: a new stream at each call."""
+    """The value of a call that makes a generator: a new stream at each call."""
     given = [settle(reader, a) for a in [*args, *words.values()]]
     streams = [g for g in given if isinstance(g, Var) and isinstance(g.fact, Stream)]
     if function is np.random.default_rng and streams and streams[0].fact.cls is GENERATOR:
@@ -127,7 +127,7 @@ def generator(reader: Reader, function, cls, args, words, node):
 
 
 def has_drawn(reader: Reader, stream, seeded=False):
-    """Note a draw from a stream (None: the global one), or a new stream with a seed."""
+    """Record a draw from a stream (None: the global one), or the start of a seeded stream."""
     reader.draws.begun[reader.draws.drawn] = math.inf if seeded else reader.draws.seeded.get(stream, -1)
     reader.draws.drawn, reader.draws.drawn_at = reader.draws.drawn + 1, reader.build.origin
 
@@ -181,7 +181,7 @@ def drawn_from(reader: Reader, value, name, function, node):
 
 
 def shuffled(reader: Reader, holder, bound, node):
-    """rng.shuffle(x): x[...] = x[rng.permutation(len(x))], which is the same stream."""
+    """rng.shuffle(x): x[...] = x[rng.permutation(len(x))], which consumes the same random numbers."""
     x, axis = bound["x"], bound.get("axis", Const(0)).value
     axis = axis % x.fact.rank
     order = call_draw(reader, holder, "permutation", [reader.build.length(x, axis)], {}, node)
@@ -191,7 +191,7 @@ def shuffled(reader: Reader, holder, bound, node):
 
 
 @contextmanager
-def undrawn(reader: Reader, what: str, node: gast.AST | None) -> Iterator[Any]:
+def refuse_draws(reader: Reader, what: str, node: gast.AST | None) -> Iterator[Any]:
     before = reader.draws.drawn
     yield
     if reader.draws.drawn != before:
@@ -223,7 +223,7 @@ def call_isinstance(reader: Reader, function: Callable, args: list, words: dict[
 
 @late
 def as_parameter(reader: Reader, value: Any, wanted: bool, env: dict) -> Any:
-    """A generator is a parameter of the callee that it is given to."""
+    """A value with fresh parameters for its operands and its generators; `env` maps each to its operand."""
     if isinstance(value, Var) and isinstance(value.fact, Stream):
         var = value.like()
         env[var] = value
@@ -232,8 +232,8 @@ def as_parameter(reader: Reader, value: Any, wanted: bool, env: dict) -> Any:
 
 
 def drawn_once(reader: Reader, before: Any, what: str) -> None:
-    """A transformation that evaluates its function more than once takes one that draws nothing, but from
-    generators that it makes itself and gives a seed: these draw the same numbers each time.
+    """Refuse draws in a function that a transformation evaluates more than once, except from generators that the
+    function itself makes from a seed: these give the same numbers each time.
     """
     if any(reader.draws.begun[k] < before for k in range(before, reader.draws.drawn)):
         raise LanguageError(f"{what} evaluates its function more than once, and each time draws other random "
@@ -241,7 +241,7 @@ def drawn_once(reader: Reader, before: Any, what: str) -> None:
 
 
 def is_seed(value):
-    """Whether a value begins the same stream each time."""
+    """Whether a value is a seed, which starts the same stream each time."""
     return isinstance(value, Const) and isinstance(value.value, (int, np.integer)) or \
         isinstance(value, Var) and isinstance(value.fact, Array)
 
@@ -261,7 +261,7 @@ def _bound(cls, name, args, words):
 
 
 def arguments(value: Apply) -> dict[str, Any]:
-    """The operands of a draw by the names of its parameters, the generator left out."""
+    """{parameter: operand} of a draw, without the generator."""
     owner, name = value.function.owner, value.function.name
     return _bound(owner or STATE, name, value.args[owner is not None:], dict(value.kwargs))
 
@@ -271,12 +271,12 @@ def takes_size(cls, name):
 
 
 def parameters(bound: dict[str, Any]) -> dict[str, Any]:
-    """The parameters of a distribution: what is no size and no option."""
+    """The parameters of the distribution among the arguments: without size and options."""
     return {k: v for k, v in bound.items() if k != "size" and k not in LITERAL}
 
 
 def dims_of(size):
-    """The lengths that a size stands for; None where it is None."""
+    """The lengths that a `size` specifies; None if it is None."""
     if size is None or isinstance(size, Const) and size.value is None:
         return None
     items = size.items if isinstance(size, Pack) else size.value if isinstance(size, Const) else (size,)
@@ -291,7 +291,7 @@ def dims_of(size):
 
 
 def dims_of_parameter(value):
-    """The lengths of a parameter that may be a list of numbers."""
+    """The lengths of a parameter, which may be a list of numbers."""
     fact = fact_of(value)
     if isinstance(fact, Sequence):
         return (Length(None, len(fact.elements)),)
@@ -300,7 +300,7 @@ def dims_of_parameter(value):
 
 @functools.cache
 def _result_of(cls, name, dtype, array):
-    """What a generator of our own gives: a Python type, or a dtype."""
+    """The result type of a sample draw: a Python type or a dtype."""
     source = GENERATOR(np.random.PCG64(0)) if cls is GENERATOR else STATE(0)
     needed = [p for p in _signature(cls, name).parameters.values() if p.default is p.empty and p.name != "self"]
     args = _SAFE.get(name, (0.5,) * len(needed)) if name not in ("rand", "randn") else (2,) * array
@@ -312,7 +312,7 @@ def _result_of(cls, name, dtype, array):
 
 
 def result_fact(cls: type, name: str, bound: dict[str, Any]) -> Any:
-    """The fact of what a draw gives."""
+    """The fact of the result of a draw."""
     if name == "seed":
         return Opaque(None)
     if name in ("rand", "randn"):

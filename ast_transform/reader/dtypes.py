@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Queries of dtypes and shapes, such as np.result_type: a call comes in, and its result, known now, comes out."""
+"""Queries of dtypes and shapes, such as np.result_type: a call comes in, and its result, a constant, comes out."""
 from functools import partial
 
 import numpy as np
@@ -7,10 +7,10 @@ import numpy as np
 from gradscribe.ast_transform.core.form import Const, Var
 from gradscribe.ast_transform.core.kinds import Array
 from gradscribe.ast_transform.passes.described import fact_of
-from gradscribe.ast_transform.reader.bfloat16 import reach_of
+from gradscribe.ast_transform.reader.bfloat16 import check_finfo
 from gradscribe.ast_transform.reader.dispatch import SPECIAL
 from gradscribe.ast_transform.reader.frames import fail, tried
-from gradscribe.ast_transform.reader.methods import array_of, asked_of_types, method_astype
+from gradscribe.ast_transform.reader.methods import array_of, decide_by_types, method_astype
 from gradscribe.ast_transform.reader.operands import as_operand, python_value, settle
 from gradscribe.ast_transform.reader.states import Reader
 from gradscribe.ast_transform.reader.values import Grown, RangeValue, Struct, Walk
@@ -18,7 +18,7 @@ from gradscribe.ast_transform.source.diagnose import ShapeError
 
 
 def call_dtypes(reader: Reader, function, args, words, node):
-    """np.result_type, np.can_cast and their kin: of an array its dtype, of Python's numbers their type counts."""
+    """np.result_type, np.can_cast and similar: an array is replaced by its dtype, a Python number by its type."""
     def seen(value):
         value = settle(reader, value)
         value = array_of(reader, value, node) if isinstance(value, Struct) and holds_arrays(value) else value
@@ -30,7 +30,7 @@ def call_dtypes(reader: Reader, function, args, words, node):
         return python_value(reader, value, node)
     args = [seen(a) for a in args]
     if function is np.finfo and args and isinstance(args[0], (np.dtype, type, np.generic)):
-        reach_of(reader, args[0] if isinstance(args[0], (np.dtype, type)) else args[0].dtype, node)
+        check_finfo(reader, args[0] if isinstance(args[0], (np.dtype, type)) else args[0].dtype, node)
     return Const(tried(reader, lambda: function(*args, **{k: seen(v) for k, v in words.items()}), node=node))
 
 
@@ -43,12 +43,12 @@ def call_isscalar(reader: Reader, function, args, words, node):
     if isinstance(value, Const):
         return Const(function(value.value))
     if isinstance(value, Var) and isinstance(value.fact, Array):
-        return asked_of_types(reader, value, lambda cls: not issubclass(cls, (np.ndarray, list)), node)
+        return decide_by_types(reader, value, lambda cls: not issubclass(cls, (np.ndarray, list)), node)
     return Const(False)
 
 
 def call_iscomplexobj(reader: Reader, function, args, words, node):
-    """np.iscomplexobj and np.isrealobj: a dtype is known when transforming."""
+    """np.iscomplexobj and np.isrealobj, which depend on the dtype only."""
     value = settle(reader, args[0])
     value = array_of(reader, value, node) if isinstance(value, Struct) else value
     if not isinstance(fact_of(value), Array):
@@ -66,7 +66,7 @@ def call_iterable(reader: Reader, function, args, words, node):
 
 
 def call_broadcast_shapes(reader: Reader, function, args, words, node):
-    """The axes of shapes that meet; of lengths that are not known, one stands for all that are equal."""
+    """np.broadcast_shapes; equal lengths that are unknown are represented by one of them."""
     shapes = []
     for a in map(partial(settle, reader), args):
         items = a.items if isinstance(a, Struct) else a.value if isinstance(a, Const) else [a]

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Lists of dynamic length, which loops make longer or shorter: list methods come in, operations on a `Grown` come out.
+"""Lists of dynamic length, which loops grow or shrink: list methods come in, operations on a `Grown` come out.
 
-All elements of such a list are of one kind, as in an array.  It is a list in emitted code, and becomes an array where
-NumPy is given it.  A list of known structure becomes one when a loop that must stay a loop changes its length.
+All elements of such a list are of one kind, as in an array.  It is a list in emitted code, and is converted to an array
+for NumPy.  A list of known structure becomes dynamic when a loop that cannot be unrolled changes its length.
 
 >>> from gradscribe.ast_transform.examples import form, show
 >>> text = "def f(x):\\n    out = []\\n    for v in x:\\n        out.append(v * v)\\n    return np.array(out)"
@@ -58,7 +58,7 @@ from gradscribe.ast_transform.reader import dispatch
 from gradscribe.ast_transform.reader.container_aliases import places_of_variables, restore, snapshot
 from gradscribe.ast_transform.reader.dispatch import evaluates, late
 from gradscribe.ast_transform.reader.frames import fail
-from gradscribe.ast_transform.reader.iterators import lists_in, lists_shown
+from gradscribe.ast_transform.reader.iterators import lists_in, marks_of_lists_read
 from gradscribe.ast_transform.reader.list_of_tuples import array_of_rows, element_of_rows, grown_rows, is_row
 from gradscribe.ast_transform.reader.memory import storages
 from gradscribe.ast_transform.reader.operands import as_operand, known_value, settle, spelled_value
@@ -80,11 +80,11 @@ from gradscribe.ast_transform.source.diagnose import Demand, LanguageError, Shap
 from gradscribe.ast_transform.source.trees import name_at
 
 KEPT = {len, list, tuple, type, isinstance, hasattr, getattr, callable, print, copy.copy, copy.deepcopy, np.fromiter,
-        np.iterable, np.isscalar}               # what is given the list itself, besides records
+        np.iterable, np.isscalar}               # functions that take the list itself, besides records
 
 
 class Given(gast.expr):
-    """A tree node whose value has been read already."""
+    """A tree node whose value has already been read."""
     _fields = ()
 
     def __init__(self, value):
@@ -103,13 +103,13 @@ def evaluate_given(reader: Reader, node):
 
 @late
 def element_of(reader: Reader, items: list, node: gast.AST | None) -> Any:
-    """The fact that covers all elements; None for none."""
+    """The fact that covers all elements; None if there are none."""
     fact, items = None, [settle(reader, item) for item in items]
     if items and is_row(items[0]):
         return element_of_rows(reader, items, node)
     for item in items:
         found = fact_of(item) if isinstance(item, (Var, Const)) else None
-        if isinstance(item, Grown) and reader.context.for_array:      # a list of lists, that becomes an array
+        if isinstance(item, Grown) and reader.context.for_array:      # a list of lists, which becomes an array
             found = item.value.fact
         if not isinstance(found, Array):
             fail(reader, LanguageError, f"a list of unknown length that holds {spelled_value(reader, item)}", node,
@@ -120,7 +120,7 @@ def element_of(reader: Reader, items: list, node: gast.AST | None) -> Any:
 
 
 def joined_fact(reader: Reader, a, b, node):
-    """The fact of two kinds of elements; NumPy must make of them what the fact says."""
+    """The fact that covers two kinds of elements; refused where NumPy would not make one array of them."""
     try:
         fact = cast(Array, join(a, b, "?item"))
     except Mismatch as error:
@@ -167,7 +167,7 @@ def grow(reader: Reader, struct: Any, element: Any, name: str) -> Any:
 
 @late
 def grown_list(reader: Reader, element, name, mark=None):
-    """A list that is empty so far."""
+    """An empty list of dynamic length."""
     made = Grown(None, element, mark)
     fact = Listed(np.dtype(element.dtype), (Length(None, 0), *element.dims))
     if reader.unroll:
@@ -183,7 +183,7 @@ def grown_list(reader: Reader, element, name, mark=None):
 
 
 def length_known(reader: Reader, length):
-    """A length of the elements, from the arrays that there are before the loop."""
+    """A length of the elements, computed from arrays that exist before the loop."""
     n = length.normal()
     if n.symbol is None:
         return Const(n.offset)
@@ -196,8 +196,8 @@ def length_known(reader: Reader, length):
     return None
 
 
-def or_grown(reader: Reader, node: gast.AST, finish: Callable) -> Any:
-    """A comprehension: over values known now, or else a loop that fills a list."""
+def unrolled_or_loop(reader: Reader, node: gast.AST, finish: Callable) -> Any:
+    """The value of a comprehension: `finish(elements)` if they are known, otherwise a list that a loop fills."""
     before, block = snapshot(reader), list(reader.build.block)
     try:
         return finish(
@@ -223,7 +223,7 @@ def or_grown(reader: Reader, node: gast.AST, finish: Callable) -> Any:
         body[0].iter = gast.copy_location(Given(dispatch.evaluate(reader, body[0].iter)), body[0].iter)
         env[held] = Struct("list", [])
         reader.containers.own_lists.add(env[held].mark)
-        with own_scope(reader, node.generators, node):
+        with comprehension_scope(reader, node.generators, node):
             dispatch.execute_for(reader, body[0])
         made = env[held]
     except (LanguageError, ShapeError):
@@ -235,8 +235,8 @@ def or_grown(reader: Reader, node: gast.AST, finish: Callable) -> Any:
 
 
 @contextmanager
-def own_scope(reader: Reader, generators: list, node: gast.AST | None) -> Iterator[Any]:
-    """A scope for the names of a comprehension; refused if an inner function reads another variable of such a name."""
+def comprehension_scope(reader: Reader, generators: list, node: gast.AST | None) -> Iterator[Any]:
+    """A scope for a comprehension's names; refused if an inner function reads an outer variable of the same name."""
     env, kept = reader.environment.frame.env, {}
     names = {n.id for g in generators for n in gast.walk(g.target) if isinstance(n, gast.Name)}
     for frame in places_of_variables(reader) if names & set(env) else ():
@@ -260,7 +260,7 @@ def own_scope(reader: Reader, generators: list, node: gast.AST | None) -> Iterat
 
 
 def comprehended(reader: Reader, node: gast.AST, function: Any) -> Any:
-    """sum(f(v) for v in x if ...) over a length that is not known is a loop."""
+    """sum(f(v) for v in x if ...): if the length is not known, a loop."""
     if not (isinstance(function, Const) and function.value in (builtins.sum, np.sum) and len(node.args) == 1 and
             not node.keywords and isinstance(node.args[0], (gast.ListComp, gast.GeneratorExp))):
         return None
@@ -268,7 +268,7 @@ def comprehended(reader: Reader, node: gast.AST, function: Any) -> Any:
     if len(comp.generators) != 1:
         return None
     generator = comp.generators[0]
-    of_all = function.value is np.sum and isinstance(comp, gast.ListComp)   # a generator is given to Python's sum
+    of_all = function.value is np.sum and isinstance(comp, gast.ListComp)   # a generator goes to Python's sum
     before, held = snapshot(reader), list(reader.build.block)
     try:
         items = dispatch.comprehension(reader, comp.generators, lambda: dispatch.evaluate(reader, comp.elt), node)
@@ -291,14 +291,14 @@ def comprehended(reader: Reader, node: gast.AST, function: Any) -> Any:
     over = gast.copy_location(Given(dispatch.evaluate(reader, generator.iter)), generator.iter)
     env[total] = Const(0)
     try:
-        with own_scope(reader, comp.generators, node):
+        with comprehension_scope(reader, comp.generators, node):
             dispatch.execute_for(reader, gast.copy_location(gast.For(generator.target, over, body, [], None), node))
     except LanguageError:
         if not of_all:
             raise
         restore(before)
         reader.build.block[:] = held
-        return None                         # as any function of a list
+        return None                         # treated as any function of a list
     found = settle(reader, env.pop(total))
     return dispatch.rule_call(reader, np.sum, [found], {}, node) if of_all and not _is_number(found) else found
 
@@ -317,11 +317,11 @@ def append_to(reader: Reader, holder, value, node=None, front=False):
         new = Listed(fact.dtype, (fact.dims[0].plus(1), *fact.dims[1:]))
         holder.value = reader.build.let(before.hint, Apply(push_front if front else push, (before, value)), new,
                                         USER)
-    shows_as_well(reader, holder, before, value)
+    note_shared_element(reader, holder, before, value)
 
 
-def shows_as_well(reader: Reader, holder, before, value):
-    """Note that a list also refers to the array that was put into it."""
+def note_shared_element(reader: Reader, holder, before, value):
+    """Record that a list also refers to the array that was put into it."""
     shown = storages(reader, value) if is_array(value) or may_be_cell(reader, value) else frozenset()
     reader.lists.put_in |= shown
     reader.memory.tokens[holder.value] = storages(reader, before) | shown | {holder.value}
@@ -331,7 +331,7 @@ def shows_as_well(reader: Reader, holder, before, value):
 @late
 def grown_method(reader: Reader, holder: Any, name: str, args: list, words: dict[str, Any],
                  node: gast.AST | None) -> Any:
-    live_list(reader, holder, node)
+    refuse_stale_list(reader, holder, node)
     if name != "copy":
         about_to_change(reader, holder, node)
     reader.memory.writes += holder.mark not in reader.containers.own_lists
@@ -352,10 +352,10 @@ def grown_method(reader: Reader, holder: Any, name: str, args: list, words: dict
         return pop_from(reader, holder)
     if name == "pop" and isinstance(args[0], Const) and args[0].value == 0 and len(args) == 1 and not words:
         item = grown_item(reader, holder, Const(0), node)
-        left_with(reader, holder, Const(slice(1, None)), node)
+        keep_slice(reader, holder, Const(slice(1, None)), node)
         return item
     if name == "reverse" and not args and not words:
-        return left_with(reader, holder, Const(slice(None, None, -1)), node)
+        return keep_slice(reader, holder, Const(slice(None, None, -1)), node)
     if name == "copy" and not args:
         return copied_list(reader, holder)
     fail(reader, LanguageError, f"the method {name} of a list whose length is known only when running", node,
@@ -386,7 +386,7 @@ def pop_from(reader: Reader, holder):
 
 
 def taken_from(reader: Reader, items, value):
-    """Note that an element taken from a list may share memory with what was put into it."""
+    """An element of a list, which may share memory with an array that was put into the list."""
     shown = storages(reader, items)
     if isinstance(value, Var) and (value.fact.dims or not shown.isdisjoint(reader.lists.put_in)):
         reader.memory.tokens[value] = shown | {value}
@@ -395,8 +395,8 @@ def taken_from(reader: Reader, items, value):
     return value
 
 
-def left_with(reader: Reader, holder, index, node):
-    """The list holds a slice of what it held."""
+def keep_slice(reader: Reader, holder, index, node):
+    """Replace a list's contents by a slice of them."""
     part = grown_item(reader, holder, index, node)
     holder.value, holder.version = part.value, holder.version + 1
     return Const(None)
@@ -410,7 +410,7 @@ def copied_list(reader: Reader, holder: Any) -> Any:
 
 
 def list_of(reader: Reader, array: Any, name: str | None = None) -> Any:
-    """list(array): its rows."""
+    """list(array): a list of its rows."""
     fact = array.fact
     element = Array(np.dtype(fact.dtype), fact.dims[1:])
     if reader.unroll:
@@ -423,37 +423,37 @@ def list_of(reader: Reader, array: Any, name: str | None = None) -> Any:
 
 
 @contextmanager
-def going_over(reader: Reader, value: Any, walk: Any) -> Iterator[Any]:
-    """The lists that a loop goes through; those whose elements come in their order say where the loop is."""
+def while_iterated(reader: Reader, value: Any, walk: Any) -> Iterator[Any]:
+    """A context for a loop: the lists that it iterates over are recorded while its body is read."""
     walk.lists = [[mark, None, in_order] for mark, in_order in lists_in(reader, value).items()]
-    reader.lists.gone_over += walk.lists
+    reader.lists.iterated += walk.lists
     yield
-    del reader.lists.gone_over[len(reader.lists.gone_over) - len(walk.lists):]
+    del reader.lists.iterated[len(reader.lists.iterated) - len(walk.lists):]
 
 
 @late
 def about_to_change(reader: Reader, holder, node, place=None):
-    """Refuse a change of a list that a loop iterates over, other than at the element that was just read."""
-    for mark, here, in_order in reader.lists.gone_over:
+    """Refuse to change a list that a loop iterates over, except at the element that was just read."""
+    for mark, here, in_order in reader.lists.iterated:
         just_read = in_order and here is not None and same_operand(place, here)
         if mark is holder.mark and not just_read:
             fail(reader, LanguageError, "a list changes while a loop goes through it", node,
                  "Go through a copy: list(items).")
     for frame in [*reader.environment.stack, *reader.environment.enclosing] if reader.containers.shown_lists else ():
         for name, value in frame.env.items():
-            if holder.mark in lists_shown(reader, value):
+            if holder.mark in marks_of_lists_read(reader, value):
                 fail(reader, LanguageError, f"a list changes before {name.strip()} is gone through, which reads it",
                      node, "Make a list of the iterator where it stands: list(...).")
 
 
-def a_generator(reader: Reader, made: Any) -> Any:
-    """What Python makes only once: of an array of unknown length it is the list of its elements."""
+def as_generator(reader: Reader, made: Any) -> Any:
+    """Mark a list of unknown length that represents a generator: it may be iterated over only once."""
     if isinstance(made, Grown):
         made.once = len(reader.loops.reading)
     return made
 
 
-def gone_through_once(reader: Reader, holder: Any, node: gast.AST | None) -> None:
+def exhaust_generator(reader: Reader, holder: Any, node: gast.AST | None) -> None:
     """Refuse a second iteration over a generator, and mark it as exhausted, even if a loop may leave it early."""
     if holder.once is None:
         return
@@ -463,17 +463,17 @@ def gone_through_once(reader: Reader, holder: Any, node: gast.AST | None) -> Non
     holder.once = SPENT
 
 
-def live_list(reader: Reader, holder: Any, node: gast.AST | None) -> None:
-    """The list holds what it held when its elements were put in."""
+def refuse_stale_list(reader: Reader, holder: Any, node: gast.AST | None) -> None:
+    """Refuse a list if one of its arrays may have changed since it was put in."""
     if isinstance(holder.value, Conflict):
-        dispatch.write_out(reader, holder.value, node)
+        dispatch.unroll_for_conflict(reader, holder.value, node)
         fail(reader, LanguageError, f"a list holds {holder.value.reason}", node,
              "Put a copy into the list: items.append(x.copy()).")
 
 
 @late
 def grown_item(reader: Reader, holder: Any, index: Any, node: gast.AST | None) -> Any:
-    live_list(reader, holder, node)
+    refuse_stale_list(reader, holder, node)
     if isinstance(index, Slice) or isinstance(index, Const) and isinstance(index.value, slice):
         whole = holder.value.fact
         part = type(whole)(whole.dtype, (unknown(f"?{holder.value.hint}"), *whole.dims[1:]))
@@ -490,30 +490,30 @@ def grown_item(reader: Reader, holder: Any, index: Any, node: gast.AST | None) -
 @late
 def array_of_grown(reader: Reader, holder: Any) -> Any:
     """np.array(list)"""
-    live_list(reader, holder, None)
+    refuse_stale_list(reader, holder, None)
     fact = holder.value.fact
     if reader.unroll:
         return holder.value
-    made = reader.build.made.get(holder.value)        # of a copy of a list: of the list
+    made = reader.build.made.get(holder.value)        # for a copy of a list, the list
     items = made.args[0] if isinstance(made, Apply) and made.function is as_list else holder.value
     return reader.build.let("t", Apply(as_array, (items,)), Array(fact.dtype, fact.dims))
 
 
 def elements_of_grown(reader: Reader, holder: Any) -> Any:
-    """The elements, as an array, for a function of Python's that hands them on: writes are seen in them."""
+    """The elements as an array that shares their memory, for a Python function that passes the elements on."""
     array = array_of_grown(reader, holder)
     reader.memory.tokens[array] = storages(reader, holder.value) | {array}
     return array
 
 
 def grown_result(reader: Reader, holder: Any) -> Any:
-    """The list as a result: emitted code returns it; compiled code an array, of which a list is made."""
-    live_list(reader, holder, None)
+    """The list as a result: emitted code returns it; compiled code returns an array, from which a list is made."""
+    refuse_stale_list(reader, holder, None)
     return Pack("grown", (holder.value,), (), holder.element) if reader.unroll else holder.value
 
 
 def no_open_list(reader: Reader, result: Any, label: str) -> None:
-    """Transformations that go into a result want to know how many values it has."""
+    """Refuse a list of unknown length in a result whose number of values a transformation must know."""
     if isinstance(result, Pack) and result.kind != "grown":
         for item in result.items:
             no_open_list(reader, item, label)
@@ -539,7 +539,7 @@ def stacked(reader: Reader, function: Callable, holder: Any, args: list, words: 
 
 
 def uneven(reader: Reader, before: dict, error: Any, reading: Any, own: set) -> bool:
-    """Lists that a branch has made longer, or not, are of unknown length from before the loop."""
+    """Give lists that a branch in a loop leaves in two lengths unknown length from before the loop; whether any."""
     found = False
     for mark, (holder, _, items, _, places) in before.items():
         if mark in reader.lists.uneven and isinstance(holder, Struct) and can_grow(reader, holder, places, own):
@@ -551,7 +551,7 @@ def uneven(reader: Reader, before: dict, error: Any, reading: Any, own: set) -> 
 
 
 def grow_uneven(reader: Reader, uneven: dict) -> bool:
-    """Whether lists that a branch leaves in two lengths are there: they are of unknown length from before it."""
+    """Give lists that a branch leaves in two lengths unknown length from before the branch; return whether any."""
     found = False
     for mark, (holder, _, items, _, places) in dispatch.containers_held(reader).items():
         if mark in uneven and isinstance(holder, Struct) and is_own_list(reader, holder) and (items or uneven[mark]):
@@ -580,12 +580,12 @@ def can_grow(reader: Reader, holder: Any, places: list, own: set) -> bool:
 
 
 def length_of_grown(reader: Reader, holder: Any) -> Any:
-    live_list(reader, holder, None)
+    refuse_stale_list(reader, holder, None)
     return reader.build.length(holder.value, 0)
 
 
 def has_elements(reader: Reader, holder: Any) -> Any:
-    live_list(reader, holder, None)
+    refuse_stale_list(reader, holder, None)
     if reader.unroll:
         return reader.build.apply(operator.gt, length_of_grown(reader, holder), Const(0))
     return reader.build.let("t", Apply(nonempty, (holder.value,)), Array(bool))
@@ -593,7 +593,7 @@ def has_elements(reader: Reader, holder: Any) -> Any:
 
 def set_grown(reader: Reader, holder: Any, index: Any, value: Any, node: gast.AST | None) -> None:
     """items[index] = value"""
-    live_list(reader, holder, node)
+    refuse_stale_list(reader, holder, node)
     about_to_change(reader, holder, node, index)
     reader.memory.writes += holder.mark not in reader.containers.own_lists
     reader.memory.written.append({holder.mark})
@@ -605,11 +605,11 @@ def set_grown(reader: Reader, holder: Any, index: Any, value: Any, node: gast.AS
     same_kind(reader, holder, element_of(reader, [value], node), node)
     before, value = holder.value, as_operand(reader, settle(reader, value))
     holder.value = reader.build.let(before.hint, Apply(put, (before, index, value)), before.fact, USER)
-    shows_as_well(reader, holder, before, value)
+    note_shared_element(reader, holder, before, value)
 
 
 def entered_list(reader: Reader, holder: Any, fact: Any, name: str) -> Any:
-    """The list as it is when a pass begins."""
+    """A variable for the list at the beginning of a pass."""
     kind = Listed if isinstance(fact, Listed) else Array
     var = Var(name, kind(fact.dtype, (unknown(f"?{name}"), *fact.dims[1:])), USER)
     reader.lists.carried.add(var)

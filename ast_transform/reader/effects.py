@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Effects: a statement with an effect outside the function (print, logging, raise) comes in, and an `Effect` comes out.
 
-The user's statement is kept, with the values that its names have.
+The user's statement is kept, with the values of the names that it reads.
 """
 import copy
 import logging
@@ -40,8 +40,8 @@ def is_report(reader: Reader, function: Any) -> bool:
 
 
 @late
-def told(reader: Reader, node: gast.AST, keep: Callable | None = None, what: str = "a report") -> Any:
-    """A report, an assertion or a raise as an operation, with its values as operands; it changes nothing."""
+def report_effect(reader: Reader, node: gast.AST, keep: Callable | None = None, what: str = "a report") -> Any:
+    """Add a report, an assertion or a raise as an Effect, with the values that it reads as operands."""
     if any(isinstance(n, gast.NamedExpr) for n in gast.walk(node)):
         fail(reader, LanguageError, f"a name is set in {what}", node, REPORT)
     given: dict[Any, Any] = {}
@@ -94,13 +94,13 @@ def told(reader: Reader, node: gast.AST, keep: Callable | None = None, what: str
 
 @late
 def effect(reader: Reader, node):
-    """A statement that is kept as it stands."""
-    reader.build.block.append(Effect(as_it_stands(reader, node), reader.build.origin))
+    """Keep a statement unchanged, as an Effect."""
+    reader.build.block.append(Effect(quoted_tree(reader, node), reader.build.origin))
 
 
 @late
-def as_it_stands(reader: Reader, node):
-    """A piece of the user's tree as an operation, with the values of its names."""
+def quoted_tree(reader: Reader, node):
+    """A part of the user's tree as an operation; the values of its names are the operands."""
     lookup = reader.environment.frame.source.scope.lookup
     held = {n.id: in_scope(reader, n.id) for n in gast.walk(node) if isinstance(n, gast.Name)}
     names = [n for n, value in held.items() if value is not None]

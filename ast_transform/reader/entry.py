@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The entry of the reader: a frame comes in, and the value that its function returns comes out.
 
-The body is read statement by statement, in Python's order.
+The body is read statement by statement, in execution order.
 """
 from typing import Any
 
@@ -11,7 +11,7 @@ from gradscribe.ast_transform.core.form import Const
 from gradscribe.ast_transform.passes.activity import is_foreign
 from gradscribe.ast_transform.reader import dispatch
 from gradscribe.ast_transform.reader.branches import RAISED, Raises, raised_by_call
-from gradscribe.ast_transform.reader.carries import mark_given, own_parts
+from gradscribe.ast_transform.reader.carries import argument_parts, mark_given
 from gradscribe.ast_transform.reader.desugar import desugar
 from gradscribe.ast_transform.reader.dispatch import late
 from gradscribe.ast_transform.reader.frames import depth, locate
@@ -27,16 +27,16 @@ from gradscribe.ast_transform.source.read import parts_of
 
 @late
 def run(reader: Reader, frame: Any, entered: bool = False) -> Any:
-    """Execute a frame's body and give its result; `entered`: from outside any function that is read."""
+    """Read a frame's body and return its result; `entered`: it is the outermost function that is read."""
     tree, first = frame.source.tree, not reader.environment.stack and not reader.context.rule_depth
     reader.environment.stack.append(frame)
     before = reader.build.origin
     if frame.source.function is not None and (not reader.context.rule_depth or is_foreign(frame.source.function)):
         reader.environment.functions.setdefault(frame.source.function, parts_of(frame.source.function))
     if first and reader.containers.apart:
-        frame.env.update({n: own_parts(reader, v) for n, v in frame.env.items()})
+        frame.env.update({n: argument_parts(reader, v) for n, v in frame.env.items()})
     if first and reader.unroll:
-        own = {getattr(a, "id", a) for a in (tree.args.vararg, tree.args.kwarg)}    # of *args and **named
+        own = {getattr(a, "id", a) for a in (tree.args.vararg, tree.args.kwarg)}    # *args and **named
         for n, value in frame.env.items():
             for held in value.items if n in own and isinstance(value, Struct) else [value]:
                 mark_given(reader, held)

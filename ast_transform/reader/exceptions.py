@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Exceptions: a `try` comes in; its body, or the handler that certainly runs, or a branch between them comes out."""
+"""Exceptions: a `try` comes in; its body, the handler that certainly runs, or a branch between them comes out."""
 import copy
 import operator
 
@@ -20,18 +20,18 @@ from gradscribe.ast_transform.reader.operands import python_value
 from gradscribe.ast_transform.reader.states import Reader
 from gradscribe.ast_transform.source.diagnose import LanguageError, TransformError
 
-REPORTS = ("warn", "print", "log")  # errors that are only told; emitted code tells them as its caller has it
+REPORTS = ("warn", "print", "log")  # np.errstate modes that only report, left to the caller's setting
 ERRORS = ("divide", "invalid", "over", "under")
 REPORT = "Do it in a statement of its own, and report its result."
 OUTSIDE = "Open the context around the call of the transformed function."
-BY_STRUCTURE = (KeyError, AttributeError, NameError)        # what no operation on numbers raises
+BY_STRUCTURE = (KeyError, AttributeError, NameError)        # errors that no operation on numbers raises
 OURS = (operations.__name__, "_operator", operator.__name__)
 ASSIGNED = "Give what may raise a name in an assignment of its own; or test for the condition with if before."
 TRY = "Test for the condition with if before the operation."
 
 
 def _evaluated(statement):
-    """An expression that raises what an assignment or a bare expression raises, and changes nothing; None of others."""
+    """An expression that raises the same errors as an assignment or expression, without effects; otherwise None."""
     if isinstance(statement, gast.Expr):
         return statement.value
     if isinstance(statement, gast.AugAssign):
@@ -41,7 +41,7 @@ def _evaluated(statement):
     targets = [n for t in statement.targets for n in (t.elts if isinstance(t, gast.Tuple) else [t])]
     places = [_read(n) for n in targets if isinstance(n, gast.Subscript)]
     if not all(isinstance(n, gast.Name | gast.Subscript) for n in targets) or places and len(targets) > 1:
-        return None                     # what comes before the place that raises is set
+        return None                     # targets before the one that raises would be set
     parts = [*([] if places and isinstance(statement.value, gast.Constant) else [statement.value]), *places]
     return parts[0] if len(parts) == 1 else gast.copy_location(gast.Tuple(parts, gast.Load()), statement)
 
@@ -70,7 +70,7 @@ def execute_try(reader: Reader, node):
     try:
         outcome = tried_with_handlers(reader, node, block)
     except TransformError as error:
-        if getattr(error, "python", None) and error.block is block:     # it raises for certain, to a try around it
+        if getattr(error, "python", None) and error.block is block:     # it certainly raises, out of this try
             dispatch.read_block(reader, node.finalbody)
         raise
     return outcome or dispatch.read_block(reader, node.finalbody)
@@ -106,7 +106,7 @@ def tried_with_handlers(reader: Reader, node, block):
 
 
 def decided_when_running(reader: Reader, node, body, by_structure):
-    """Each statement of a try that may raise is tried first, and what happens decides between the arms."""
+    """Evaluate each statement that may raise in a `try` of its own, and branch on whether it raised."""
     body = list(body)
     while body and not may_raise_in(reader, body[:1], by_structure):
         del body[0]
@@ -128,10 +128,10 @@ def decided_when_running(reader: Reader, node, body, by_structure):
         handlers = [gast.ExceptHandler(h.type, None, a) for h, a in zip(node.handlers, answers[1:])]
         tree = gast.Try([statement], handlers, answers[0], [])
         made.append(
-            reader.build.let("raised", dispatch.as_it_stands(reader, tree), Array(int if several else bool), USER)
+            reader.build.let("raised", dispatch.quoted_tree(reader, tree), Array(int if several else bool), USER)
         )
 
-    dispatch.told(reader, gast.copy_location(gast.Expr(evaluated), tried), keep, "what a try tries")
+    dispatch.report_effect(reader, gast.copy_location(gast.Expr(evaluated), tried), keep, "what a try tries")
 
     def arm(handlers):
         if not handlers:
@@ -146,7 +146,7 @@ def decided_when_running(reader: Reader, node, body, by_structure):
 
 
 def may_raise_in(reader: Reader, body, by_structure):
-    """Whether statements may raise; if they cannot, this has read them."""
+    """Whether statements may raise; if they cannot, they have been read."""
     block, size, before = reader.build.block, len(reader.build.block), snapshot(reader)
     dispatch.read_block(reader, body)
     if all(cannot_raise(reader, s, by_structure) for s in block[size:]):
@@ -157,14 +157,14 @@ def may_raise_in(reader: Reader, body, by_structure):
 
 
 def raised_now(reader: Reader, found: type, node: gast.AST | None) -> None:
-    """Raise an error for a `raise` that an enclosing try certainly catches."""
+    """Leave the body of a try at a `raise` that the try certainly catches."""
     if any(b is reader.build.block and any(issubclass(found, w) for w in wanted)
            for b, wanted in filter(None, reader.context.tries)):
         fail(reader, LanguageError, f"{found.__name__} is raised", node, TRY, python=found)
 
 
 def caught(reader: Reader, handler):
-    """The exceptions that a handler takes."""
+    """The exceptions that a handler catches."""
     if handler.type is None:
         return BaseException
     found = python_value(reader, dispatch.evaluate(reader, handler.type), handler.type)
@@ -176,7 +176,7 @@ def caught(reader: Reader, handler):
 
 
 def cannot_raise(reader: Reader, step, by_structure):
-    """Whether a statement cannot raise: NumPy's operations warn at most, and Python's own raise no KeyError."""
+    """Whether a statement cannot raise: NumPy's operations at most warn, and Python's raise no KeyError."""
     if isinstance(step, (For, While, If)):
         return all(cannot_raise(reader, s, by_structure) for b in blocks(step) for s in b)
     if not isinstance(step, Let):

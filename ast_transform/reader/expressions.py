@@ -28,13 +28,13 @@ from gradscribe.ast_transform.reader.branches import (
 from gradscribe.ast_transform.reader.calls import WRITTEN_OUT
 from gradscribe.ast_transform.reader.comparisons import compared, contains, hashed
 from gradscribe.ast_transform.reader.container_aliases import same_object
-from gradscribe.ast_transform.reader.containers import binary_on_containers, kept_within, put_all
+from gradscribe.ast_transform.reader.containers import binary_on_containers, drop_beyond_maxlen, put_all
 from gradscribe.ast_transform.reader.dispatch import EVALUATE, evaluates, late
 from gradscribe.ast_transform.reader.draws import call_known
 from gradscribe.ast_transform.reader.dynamic_lists import copied_list, grown_method
 from gradscribe.ast_transform.reader.frames import fail, locate, tried
 from gradscribe.ast_transform.reader.iteration import elements_of
-from gradscribe.ast_transform.reader.iterators import at_once
+from gradscribe.ast_transform.reader.iterators import consumed_at_once
 from gradscribe.ast_transform.reader.memory import fresh_result, pending_values
 from gradscribe.ast_transform.reader.names import read_name
 from gradscribe.ast_transform.reader.objects import UNARY as OF_CLASS
@@ -60,7 +60,7 @@ COMPARE = {
 def _made(function, operands):
     try:
         return function(*operands)
-    except TypeError as error:          # NumPy has no difference of truth values
+    except TypeError as error:          # NumPy has no subtraction of booleans
         return error
 
 
@@ -105,7 +105,7 @@ def binary(reader: Reader, function: Callable, left: Any, right: Any, node: gast
             return found
         made = binary_on_containers(reader, function, left, right, node)
         cls = next((v.cls for v in (left, right) if hasattr(getattr(v, "cls", None), "most")), None)
-        return made if cls is None else kept_within(Struct("list", made.items, (), cls))
+        return made if cls is None else drop_beyond_maxlen(Struct("list", made.items, (), cls))
     if isinstance(left, Const) and isinstance(right, Const) and (
             isinstance(left.value, (str, bytes)) or isinstance(right.value, (str, bytes))):
         return Const(tried(reader, function, left.value, right.value, node=node))
@@ -114,7 +114,7 @@ def binary(reader: Reader, function: Callable, left: Any, right: Any, node: gast
 
 @late
 def operation(reader: Reader, function, operands, node):
-    """An operation as the user or a rule wrote it."""
+    """The result of an operation that the user or a rule wrote."""
     for o in operands:
         if not isinstance(o, (Var, Const)):
             fail(reader, LanguageError, f"{spelled_value(reader, o)} is not a number or an array", node,
@@ -129,7 +129,7 @@ def operation(reader: Reader, function, operands, node):
 
 
 def one_kind_of_truth(reader: Reader, function, operands, node):
-    """Refuse arithmetic of truth values that may be Python's or NumPy's: True + True is 2, and NumPy's is True."""
+    """Refuse arithmetic on booleans that may be Python's or NumPy's: True + True is 2 in Python, True in NumPy."""
     facts = [fact_of(o) for o in operands]
     if not all(isinstance(f, Array) and f.kind == "b" and not f.dims for f in facts) or not any(
             map(partial(may_be_of_either_kind, reader), operands)):
@@ -150,7 +150,7 @@ def may_be_of_either_kind(reader: Reader, value: Any) -> bool:
 
 
 def of_a_power(reader: Reader, base, exponent):
-    """An int to the power of an int is a float where the exponent is negative: a float where it may be."""
+    """The base of int ** int as a float if the exponent may be negative, since the result is then a float."""
     facts = fact_of(base), fact_of(exponent)
     if any(not isinstance(f, Array) or f.dims or not f.weak or f.dtype is not int for f in facts) or isinstance(
             base, Const) and isinstance(exponent, Const):
@@ -176,7 +176,7 @@ def evaluate_unary_op(reader: Reader, node):
 
 @evaluates("Compare")
 def evaluate_compare(reader: Reader, node):
-    def from_here(left, rest):          # the next operand is evaluated where all before have held
+    def from_here(left, rest):          # evaluated only if all comparisons before it hold
         (op, comparator), *more = rest
         right = evaluate(reader, comparator)
         locate(reader, node)
@@ -214,7 +214,7 @@ def compare(reader: Reader, op: gast.AST | None, left: Any, right: Any, node: ga
         if any(isinstance(v, Var) and isinstance(v.fact, Array) and v.fact.dims for v in (left, right)):
             fail(reader, LanguageError, "an array is compared with what is no number, entry by entry", node,
                  "Write x is not None.")
-        return Const(function is operator.ne)       # a number is no word
+        return Const(function is operator.ne)       # a number never equals a string
     return operation(reader, function, [left, right], node)
 
 
@@ -222,11 +222,11 @@ def identity(reader: Reader, left: Any, right: Any, positive: bool, node: gast.A
     if isinstance(left, Const) and isinstance(right, Const):
         return Const((left.value is right.value) == positive)
     if any(isinstance(v, Const) and (v.value is None or v.value is Ellipsis) for v in (left, right)):
-        return Const(not positive)  # neither is computed
+        return Const(not positive)  # a computed value is neither None nor ...
     if left is right:
         return Const(positive)
     if isinstance(left, Const) and is_function(right) or is_function(left) and isinstance(right, Const):
-        return Const(not positive)  # one that is defined in what is read, and one that is not
+        return Const(not positive)  # only one of them is defined in the code being read
     same = same_object(reader, left, right)
     if same is not None:
         return Const(same == positive)
@@ -283,8 +283,8 @@ def evaluate_list(reader: Reader, node):
 def elements(reader: Reader, node):
     with pending_values(reader, []) as items:
         for e in node.elts:
-            items += elements_of(reader, at_once(reader, evaluate(reader, e.value)), e, fixed=True) if isinstance(
-                e, gast.Starred) else [evaluate(reader, e)]
+            items += [evaluate(reader, e)] if not isinstance(e, gast.Starred) else elements_of(
+                reader, consumed_at_once(reader, evaluate(reader, e.value)), e, fixed=True)
     return items
 
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Functions and methods that write into an array they are given: out=, ufunc.at, np.copyto, np.putmask and their kin.
+"""Functions and methods that write into an argument: out=, ufunc.at, np.copyto, np.putmask and similar.
 
-A call comes in; the new contents of the array come out as a value.  `memory.py` then updates the names that show it.
+A call comes in; the new contents of the array come out as a value.  `memory.py` then updates the aliases of the array.
 """
 import functools
 import inspect
@@ -33,9 +33,9 @@ UNKNOWN_METHODS = ("resize", "itemset", "setflags", "setfield", "byteswap")
 
 
 def call_into(reader: Reader, function: Callable, args: list, words: dict[str, Any], node: gast.AST | None) -> Any:
-    """The value that a function writes into out=; None where it has no such argument.
+    """The value that a function writes into out=; None if it has no such argument.
 
-    The target may be an operand too: operands are values, as they were before the call.
+    The target may also be an operand: operands are values from before the call.
     """
     place = _place_of_out(function) if "out" in words or len(args) > 2 or isinstance(function, np.ufunc) else None
     if place is None or "out" not in words and len(args) <= place:
@@ -84,7 +84,7 @@ def call_into(reader: Reader, function: Callable, args: list, words: dict[str, A
 
 
 def call_where(reader: Reader, function, args, words, target, mask, node):
-    """A ufunc with out= and where=: computed at the entries that the mask selects, and at no other."""
+    """A ufunc with out= and where=, computed only at the entries that the mask selects."""
     mask = dispatch.array_of(reader, mask, node) if isinstance(mask, Struct) else mask
     if not isinstance(fact_of(mask), Array) or fact_of(mask).kind != "b":
         fail(reader, ShapeError, f"where= is an array of truth values, {spelled_value(reader, mask)} is given", node,
@@ -113,14 +113,14 @@ def call_where(reader: Reader, function, args, words, target, mask, node):
 
 
 def written_into(reader: Reader, target: Any, index: Any, value: Any, node: gast.AST | None) -> Any:
-    """target[index] = value; the array as it is then."""
+    """The target after target[index] = value."""
     with pending_values(reader, [target]) as held:
         write_entry(reader, target, index, value, node)
     return held[0]
 
 
 def replace_whole(reader: Reader, target, value, node):
-    """target[...] = value, of the same shape; the array as it is then."""
+    """The target after target[...] = value, where value has the same shape."""
     if not same_dtype(value.fact.dtype, target.fact.dtype):
         value = reader.build.cast(value, target.fact.dtype, target.hint)
     elif value is target or is_view(reader, value) or value not in reader.build.made or value in reader.memory.tokens:
@@ -131,7 +131,7 @@ def replace_whole(reader: Reader, target, value, node):
 
 
 def must_fit(reader: Reader, value, target, label, node):
-    """NumPy's casting="same_kind"."""
+    """Refuse a value that NumPy's casting="same_kind" does not allow."""
     fact = fact_of(value)
     if not isinstance(fact, Array):
         fail(reader, ShapeError, f"{spelled_value(reader, value)} cannot be an element of an array", node)
@@ -207,13 +207,13 @@ def call_copyto(reader: Reader, function, args, words, node):
 
 
 def call_putmask(reader: Reader, function, args, words, node):
-    """np.putmask: an entry takes the value of its place, row by row; values that are fewer begin anew."""
+    """np.putmask: an entry takes the value at its own position, row by row; fewer values are repeated."""
     target, mask, value = masked_entries(reader, function, ("a", "mask", "values"), args, words, node)
     return fill_where(reader, target, mask, filling_all(reader, value, target, node), spelled(function), node)
 
 
 def call_place(reader: Reader, function, args, words, node):
-    """np.place: the entries that the mask selects take the values in turn."""
+    """np.place: the entries that the mask selects take the values in sequence."""
     target, mask, value = masked_entries(reader, function, ("arr", "mask", "vals"), args, words, node)
     if fact_of(value).dims:
         mask = mask if fact_of(mask).kind == "b" else reader.build.apply(operator.ne, mask, Const(0))
@@ -225,7 +225,7 @@ def call_place(reader: Reader, function, args, words, node):
 
 
 def masked_entries(reader: Reader, function, names, args, words, node):
-    """What is filled, with a mask of its axes and values."""
+    """The array to fill, a mask of the same rank, and the values."""
     target, mask, value = arguments_of_filling(reader, spelled(function), names, args, words, node)
     if not is_array(target) or fact_of(mask).rank != fact_of(target).rank:
         fail(reader, LanguageError, f"{spelled(function)}: a mask with the axes of the array is needed", node,
@@ -234,7 +234,7 @@ def masked_entries(reader: Reader, function, names, args, words, node):
 
 
 def filling_all(reader: Reader, value, target, node):
-    """A value for each entry of an array, as NumPy fills it: row by row, beginning anew where the values end."""
+    """A value for each entry of an array, as NumPy fills it: row by row, with the values repeated."""
     dims, rows = fact_of(value).dims, target.fact.dims[target.fact.rank - fact_of(value).rank:]
     if len(dims) == len(rows) and all(d.same(e) for d, e in zip(dims, rows)):
         return value
@@ -243,7 +243,7 @@ def filling_all(reader: Reader, value, target, node):
 
 
 def picked_in_turn(reader: Reader, value, place, target, node):
-    """For each entry of an array the one at a place of another, which begins anew where it ends."""
+    """The entries of an array at the given places, where a place beyond its end wraps around."""
     if fact_of(value).rank > 1:
         value = dispatch.rule_call(reader, np.ravel, [value], {}, node)
     place = dispatch.binary(reader, operator.mod, place, reader.build.length(value, 0), node)
@@ -255,7 +255,7 @@ def picked_in_turn(reader: Reader, value, place, target, node):
 
 
 def arguments_of_filling(reader: Reader, label, names, args, words, node):
-    """The arguments of a function that fills, by their places and names; lists are arrays."""
+    """The arguments of a filling function, bound by position and name; lists are converted to arrays."""
     found = {**dict(zip(names, args)), **words}
     if set(found) != set(names) or len(args) + len(words) != len(names):
         fail(reader, RuleError, f"{label}: only ({', '.join(names)}) is understood", node)
@@ -268,7 +268,7 @@ def arguments_of_filling(reader: Reader, label, names, args, words, node):
 
 
 def one_of(reader: Reader, value):
-    """The number that an array of one entry holds; any other array as it is."""
+    """The number in an array of one entry; any other value unchanged."""
     dims = fact_of(value).dims
     if not dims or not all(d.is_unit for d in dims):
         return value
@@ -276,9 +276,9 @@ def one_of(reader: Reader, value):
 
 
 def in_turn(reader: Reader, value, count, node, length=None):
-    """So many of an array's entries, row by row and again from the first: what NumPy fills places with.
+    """`count` entries of an array, row by row and repeated from the first, as NumPy uses them to fill places.
 
-    length: `count` as the length of an axis.
+    length: `count` as a Length.
     """
     if fact_of(value).rank > 1:
         value = dispatch.rule_call(reader, np.ravel, [value], {}, node)
@@ -292,7 +292,7 @@ def in_turn(reader: Reader, value, count, node, length=None):
 
 
 def fill_where(reader: Reader, target, mask, value, label, node):
-    """The entries of an array that a mask selects become the value's."""
+    """Write a value's entries where a mask selects them."""
     if not is_array(target):
         fail(reader, ShapeError, f"{spelled_value(reader, target)} is not written into", node)
     mask, value = (as_operand(reader, dispatch.array_of(reader, v, node) if isinstance(v, Struct) else v)
@@ -329,7 +329,7 @@ def call_fill_diagonal(reader: Reader, function, args, words, node):
         fail(reader, ShapeError, "np.fill_diagonal: a matrix is needed, or an array whose axes have one length", node)
     value, rank = one_of(reader, value), target.fact.rank
     rows, columns = (reader.build.length(target, k) for k in range(2))
-    if wrap and rank == 2:          # the diagonals of tall matrices go on below the square
+    if wrap and rank == 2:          # the diagonal of a tall matrix continues below the square
         step = dispatch.binary(reader, operator.add, columns, Const(1), node)
         place = dispatch.rule_call(reader, np.arange, [Const(0), entry_count(reader, target), step], {}, node)
         if fact_of(value).dims:
@@ -398,7 +398,7 @@ def call_put(reader: Reader, function, args, words, node):
 
 
 def places_of(reader: Reader, index, target, node):
-    """The index along each axis of an entry's place when the array is read row by row; -1 is the last."""
+    """The index along each axis for positions in row-major order; -1 is the last."""
     places = []
     for axis in reversed(range(1, target.fact.rank)):
         length = reader.build.length(target, axis)
@@ -408,7 +408,7 @@ def places_of(reader: Reader, index, target, node):
 
 
 def call_nan_to_num(reader: Reader, function, args, words, node):
-    """copy=False writes into the array that is given, and gives it."""
+    """np.nan_to_num; copy=False writes into its argument and returns it."""
     words = {**dict(zip(("x", "copy", "nan", "posinf", "neginf"), args)), **words}
     copied = known_value(reader, words.pop("copy", Const(True)), "copy= of np.nan_to_num", node)
     target: Any = settle(reader, words["x"]) if "x" in words else None
@@ -419,12 +419,12 @@ def call_nan_to_num(reader: Reader, function, args, words, node):
         fail(reader, LanguageError, f"np.nan_to_num with copy=False writes into an array with axes, "
              f"{spelled_value(reader, target)} is given", node, "Leave copy=False out.")
     if target.fact.kind not in "fc":
-        return target               # whole numbers are what they are
+        return target               # integers stay unchanged
     return replace_whole(reader, target, dispatch.rule_call(reader, function, [target], words, node), node)
 
 
 def write_call(reader: Reader, holder, index, value, node, function):
-    """A function that writes into its first argument."""
+    """The value of a call of a function that writes into its first argument."""
     value = settle(reader, value)
     value = dispatch.array_of(reader, value, node) if isinstance(value, Struct) else value
     holder = settle(reader, holder)
@@ -443,7 +443,7 @@ def index_of_write(reader: Reader, index, node):
 
 
 def set_entries(reader: Reader, holder: Any, name: str, value: Any, node: gast.AST | None) -> Any:
-    """x.real = value, x.imag = value, x.flat = value: what the attribute shows is written, from end to end."""
+    """x.real = value, x.imag = value, x.flat = value: write all entries of the attribute."""
     if name not in ("real", "imag", "flat") or name == "imag" and holder.fact.kind != "c":
         refuse_write(reader, node)
     value = settle(reader, value)
@@ -461,7 +461,7 @@ def set_entries(reader: Reader, holder: Any, name: str, value: Any, node: gast.A
 
 
 def flat_entries(reader: Reader, value: Any) -> Any:
-    """x.flat: the entries row by row, whatever the layout is; a slice of it is a copy."""
+    """x.flat: the entries row by row, for any memory layout; a slice of it is a copy."""
     view = reader.build.apply(np.ravel, value)
     reader.views.flats[view] = True
     return view
@@ -469,10 +469,10 @@ def flat_entries(reader: Reader, value: Any) -> Any:
 
 @functools.cache
 def _place_of_out(function):
-    """Where among the positional arguments a NumPy function takes out=, or None."""
+    """The position at which a NumPy function takes out= as a positional argument, or None."""
     if isinstance(function, np.ufunc):
         return function.nin if function.nout == 1 else None
-    if isinstance(getattr(function, "__self__", None), np.ufunc):       # of outer it reaches the ufunc itself
+    if isinstance(getattr(function, "__self__", None), np.ufunc):       # ufunc.outer passes it on to the ufunc
         return {"reduce": 3, "accumulate": 3, "reduceat": 4}.get(function.__name__)
     if not (getattr(function, "__module__", None) or "").startswith("numpy") or inspect.isclass(function):
         return None

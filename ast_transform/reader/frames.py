@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Frames of calls: where a node is in the user's source, and `fail`, which raises an error that points there."""
+"""Frames of calls: a node's position in the user's source, and `fail`, which raises an error that points there."""
 import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -12,11 +12,11 @@ from gradscribe.ast_transform.reader.states import Reader
 from gradscribe.ast_transform.reader.targets import assigned
 from gradscribe.ast_transform.source.diagnose import LanguageError
 
-_SET_BY: weakref.WeakKeyDictionary = weakref.WeakKeyDictionary()    # by the tree of a function: the names that it sets
+_SET_BY: weakref.WeakKeyDictionary = weakref.WeakKeyDictionary()    # {tree of a function: names that it sets}
 
 
 def depth(reader: Reader, source: Any) -> int:
-    """How many calls of a function are being read now."""
+    """The number of calls of a function that are being read."""
     return sum(
         f.source.tree is source.tree or f.source.function is not None and f.source.function is source.function
         for f in reader.environment.stack
@@ -39,7 +39,7 @@ def here(reader: Reader, node: gast.AST | None) -> Any:
 
 @contextmanager
 def inside(reader: Reader, name: str) -> Iterator[Any]:
-    """A context for reading a function that jit or pmap has made."""
+    """A context for reading a function made by jit or pmap."""
     outer, reader.environment.within = reader.environment.within, (*reader.environment.within, name)
     try:
         yield
@@ -62,7 +62,7 @@ def fail(reader: Reader, kind: Callable, reason: str, node: gast.AST | None = No
 
 
 def in_scope(reader: Reader, name: str) -> Any:
-    """The value of a name in the frame or an enclosing one; None for a name from outside of both."""
+    """The value of a name in the frame or an enclosing frame; None for a name from outside them."""
     frame = reader.environment.frame
     while frame is not None and name not in frame.env:
         frame = frame.outer
@@ -78,7 +78,7 @@ def set_by(reader: Reader, source: Any) -> dict:
 
 
 def tried(reader: Reader, function: Any, *values: Any, node: gast.AST | None) -> Any:
-    """What Python makes of values that are known now."""
+    """function(*values), where Python's exception becomes an error of the reader."""
     try:
         return function(*values)
     except Exception as error:

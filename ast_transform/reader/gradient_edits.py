@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""with gs.insert_grad_of(x) as dx: the statement comes in, and an `Edit` comes out, which the backward sweep reads.
+"""with gs.insert_grad_of(x) as dx: the statement comes in; an `Edit` comes out, which the backward sweep reads.
 
-In the normal form the edited value is another name for x, made by the Edit; its operands are x and the variables that
-the body may read.
+In the normal form the Edit makes a new variable with the value of x; its operands are x and the variables that the
+body may read.
 """
 from typing import Any
 
@@ -22,7 +22,7 @@ from gradscribe.ast_transform.source.diagnose import LanguageError
 
 
 class Edit:
-    """The body of an edit: statements, the name of the adjoint, and the names of the function as places of operands."""
+    """The body of an edit: its statements, the name of the adjoint, and {name of the function: number of operand}."""
 
     def __init__(self, body, name, names, source):
         self.body, self.name, self.names, self.source = body, name, names, source
@@ -34,7 +34,7 @@ class Edit:
 
 @executes("EditGradient")
 def execute_edit_gradient(reader: Reader, node):
-    """The edited value takes the place of x in every name."""
+    """Replace x by the edited value in every name and container."""
     call, target = node.call, node.target
     if len(call.args) != 1 or call.keywords or not isinstance(call.args[0], gast.Name):
         fail(reader, LanguageError, "insert_grad_of takes the name of one variable", call,
@@ -71,7 +71,7 @@ def execute_edit_gradient(reader: Reader, node):
 
 
 def every_value(reader: Reader):
-    """The variables of the functions being read and the items of their containers."""
+    """(holder, key, value) of all variables of the functions being read, and of the items of their containers."""
     seen = set()
 
     def visit(holder, key, value):
@@ -87,7 +87,7 @@ def every_value(reader: Reader):
 
 
 def edited(reader: Reader, edit: Any, operands: tuple, adjoint: Any) -> Any:
-    """The adjoint that the body of an edit leaves."""
+    """The adjoint after the body of an edit."""
     def value_of(place):
         if isinstance(place, Struct):
             return Struct(place.kind, [value_of(i) for i in place.items], place.keys, place.cls)

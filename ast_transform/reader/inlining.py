@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Inlining: a call of a function written in Python comes in; its body's statements, or a call of a callee, come out."""
+"""Inlining: a call of a Python function comes in; the statements of its body, or a call of a callee, come out."""
 import ast
 from collections.abc import Callable
 from dataclasses import replace
@@ -35,12 +35,12 @@ def calls_itself(source: Any) -> bool:
     held = dict(zip(function.__code__.co_freevars, function.__closure__ or ()))
     try:
         return unwrap(held[name].cell_contents if name in held else function.__globals__.get(name)) is function
-    except ValueError:                  # the cell is empty
+    except ValueError:                  # a cell is empty
         return False
 
 
 def _may_be_passed(value):
-    """Whether a function that stands by itself may be given an operand: arrays, numbers, names, the user's objects."""
+    """Whether a callee may be given a value as an argument: arrays, numbers, strings, objects of the user."""
     if isinstance(value, Var):
         return type(value.fact) is Array and value.fact.kind in "fciub"
     return isinstance(value, Const) and (value.value is None or type(value.value) in (int, float, bool, str) or
@@ -61,7 +61,7 @@ def user_call(reader: Reader, function: Callable, args: list, words: dict[str, A
 
 def keeps_call(reader: Reader, function, args, words):
     """Whether a call of a plain helper on arrays stays a call, rather than being inlined."""
-    raising = reader.build.origin is not None and reader.build.origin.errors  # not so wherever it is called
+    raising = reader.build.origin is not None and reader.build.origin.errors  # np.errstate here, not at every call
     return (
         reader.engine is not None
         and not reader.unroll
@@ -80,7 +80,7 @@ def keeps_call(reader: Reader, function, args, words):
 
 
 def with_defaults(source, args):
-    """The arguments of a call, with the defaults of those that it leaves out; None where one is no constant."""
+    """The arguments of a call completed with defaults; None if a default is not a constant."""
     missing = len(source.tree.args.posonlyargs) + len(source.tree.args.args) - len(args)
     if missing <= 0:
         return args
@@ -91,7 +91,7 @@ def with_defaults(source, args):
 
 def inline(reader: Reader, source: Any, args: list, words: dict[str, Any], node: gast.AST | None,
            inner: Any = None) -> Any:
-    """Read a callee in place of its call."""
+    """Read the body of a callee in place of its call."""
     if depth(reader, source) > DEEP:
         if reader.engine is not None and source.tree not in reader.engine.looped and calls_itself(
                 source) and as_loops(source.tree) is not None:
@@ -108,13 +108,13 @@ def inline(reader: Reader, source: Any, args: list, words: dict[str, Any], node:
 
 
 def looped(reader: Reader, source: Any) -> Any:
-    """The source of a callee, with recursion turned into a loop where its depth is not known."""
+    """The source of a callee; recursion of unknown depth is turned into a loop."""
     loops = reader.engine.looped if reader.engine is not None else {}
     return replace(source, tree=loops.get(source.tree, source.tree))
 
 
 def inline_part(reader: Reader, part: Callable, args: list, words: dict[str, Any] | None = None) -> Any:
-    """Read a rule's part with operands for its parameters."""
+    """Read a part of a rule with operands for its parameters."""
     source = read(part)
     env = bound(reader, source, args, words or {}, None)
     reader.context.rule_depth += 1
@@ -160,6 +160,6 @@ def bound(reader: Reader, source: Any, args: list, words: dict[str, Any], node: 
 
 
 def _defaults(function, names):
-    """(name, value) of the parameters that have a default; `names` of those that may be given by place."""
+    """(name, value) of each parameter with a default; `names`: the positional parameters."""
     yield from zip(names[len(names) - len(function.defaults):], function.defaults)
     yield from function.keyword_defaults.items()

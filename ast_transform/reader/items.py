@@ -18,7 +18,7 @@ from gradscribe.ast_transform.reader.frames import fail, locate
 from gradscribe.ast_transform.reader.list_of_tuples import row_item
 from gradscribe.ast_transform.reader.memory import pending_values, storages
 from gradscribe.ast_transform.reader.names import lift
-from gradscribe.ast_transform.reader.objects import dunder, stays_as_it_is
+from gradscribe.ast_transform.reader.objects import dunder, guard_object
 from gradscribe.ast_transform.reader.operands import (
     as_given,
     as_struct,
@@ -51,7 +51,7 @@ def evaluate_subscript(reader: Reader, node):
 
 @late
 def read_index(reader: Reader, node: gast.AST) -> Any:
-    """An index as an operand; slices of known ends are constants."""
+    """An index as an operand; a slice with known ends is a constant."""
     if isinstance(node, gast.Slice):
         parts = [
             None if p is None else settle(reader, dispatch.evaluate(reader, p))
@@ -83,7 +83,7 @@ def as_index(reader: Reader, value, node):
 
 @late
 def list_as_index(reader: Reader, value, node):
-    """A list that is an index, as an array; one without entries names no place, and NumPy takes it as integers."""
+    """A list used as an index, as an array; an empty one becomes an array of integers, as in NumPy."""
     places = dispatch.array_of(reader, value, node)
     fact = fact_of(places)
     empty = fact.kind == "f" and any(d.same(Length(None, 0)) for d in fact.dims)
@@ -91,7 +91,7 @@ def list_as_index(reader: Reader, value, node):
 
 
 def part_of_index(reader: Reader, value, node):
-    """One of several indices: a tuple there is an array of places, as a list is."""
+    """One part of a tuple of indices, where a tuple or list is an array of positions."""
     if isinstance(value, Pack):
         value = Struct("tuple", value.items)
     return list_as_index(reader, value, node) if isinstance(value, Struct) else as_index(reader, value, node)
@@ -131,7 +131,7 @@ def item_of(reader: Reader, value: Any, index: Any, node: gast.AST | None) -> An
             unfit = no_array(fact_of(value))
             fail(reader, ShapeError, str(unfit), node, unfit.advice)
         key = known_value(reader, index, "the index of a container", node)
-        stays_as_it_is(reader, value, lambda held: held[key])
+        guard_object(reader, value, lambda held: held[key])
         try:
             return lift(reader, value.value[key], "item")
         except LanguageError:
@@ -144,7 +144,7 @@ def item_of(reader: Reader, value: Any, index: Any, node: gast.AST | None) -> An
 
 
 def chosen_item(reader: Reader, value, index, node):
-    """[a, b][i] with i known only when running: a row of the stacked elements."""
+    """[a, b][i] with i known only at run time: a row of the stacked elements."""
     facts = facts_alike(value.items)
     known = entry_from_outside(reader, index)
     if is_place(index) and facts and value.kind in ("list", "tuple"):
@@ -154,7 +154,7 @@ def chosen_item(reader: Reader, value, index, node):
             if known is None:
                 raise
         else:
-            stands_for(reader, rows, value.items)
+            mark_rows_as_elements(reader, rows, value.items)
             return entry_as_it_was(reader, reader.build.item(rows, index), facts[0], node)
     if known is None:
         demand(reader, index, "the index of a container", node)
@@ -163,14 +163,14 @@ def chosen_item(reader: Reader, value, index, node):
     )
 
 
-def stands_for(reader: Reader, rows: Any, items: list) -> None:
-    """The rows of a new array stand for elements of a list: they are not written to, and change as those do."""
+def mark_rows_as_elements(reader: Reader, rows: Any, items: list) -> None:
+    """Record that the rows of a new array represent elements of a list: they cannot be written, and alias these."""
     reader.lists.chosen_rows.add(rows)
     reader.memory.tokens[rows] = storages(reader, rows).union(*(storages(reader, i) for i in items if holds_memory(i)))
 
 
 def facts_alike(items: list) -> list | None:
-    """The facts of elements that one array can hold unchanged, NumPy's first; None if no array can."""
+    """The facts of elements that one array can hold unchanged, NumPy types first; None if no array can."""
     facts: list = [fact_of(i) if isinstance(i, Const) else getattr(i, "fact", None) for i in items]
     alike = facts and all(isinstance(f, Array) for f in facts) and (
         not any(f.weak for f in facts) or len({np.dtype(f.dtype) for f in facts}) == 1)
@@ -178,7 +178,7 @@ def facts_alike(items: list) -> list | None:
 
 
 def entry_as_it_was(reader: Reader, entry: Any, fact: Any, node: gast.AST | None) -> Any:
-    """An entry of the array of a list; a number of Python's is one again, which meets float32 without widening."""
+    """An entry of an array made from a list; a Python number is converted back, so that it does not widen float32."""
     return dispatch.call_known(reader, fact.dtype, [entry], {}, node) if fact.weak else entry
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Iteration: zip, map, sorted, and functions of operator and collections come in; walks and values come out.
+"""Iteration: calls of zip, map, sorted, and of operator and collections come in; walks and values come out.
 
 >>> from gradscribe.ast_transform.examples import form, show
 >>> print(show(form("def f(x, y):\\n    return sum(map(lambda a, b: a * b, [x, 2], [y, x]))", 1.0, 2.0)))
@@ -41,18 +41,25 @@ from gradscribe.ast_transform.reader.containers import (
     SPECIAL_KINDS,
     count_into,
     dict_fromkeys,
-    kept_within,
+    drop_beyond_maxlen,
     made_of,
 )
 from gradscribe.ast_transform.reader.dispatch import SPECIAL, late
-from gradscribe.ast_transform.reader.dynamic_lists import a_generator
+from gradscribe.ast_transform.reader.dynamic_lists import as_generator
 from gradscribe.ast_transform.reader.frames import fail, tried
 from gradscribe.ast_transform.reader.items import entry_as_it_was, item_of
-from gradscribe.ast_transform.reader.iterators import as_it_was, drained, iterator, iterator_moves, read_by, read_later
-from gradscribe.ast_transform.reader.memory import one_cell_of, pending_values
+from gradscribe.ast_transform.reader.iterators import (
+    as_it_was,
+    iterator,
+    iterator_moves,
+    pending_reads,
+    read_later,
+    remaining_elements,
+)
+from gradscribe.ast_transform.reader.memory import pending_values, record_cell
 from gradscribe.ast_transform.reader.methods import array_of, call_float, is_vector
 from gradscribe.ast_transform.reader.names import lift
-from gradscribe.ast_transform.reader.objects import gone_through
+from gradscribe.ast_transform.reader.objects import iterated_value
 from gradscribe.ast_transform.reader.operands import known_value, settle, spelled_value
 from gradscribe.ast_transform.reader.states import Reader
 from gradscribe.ast_transform.reader.values import SPENT, Endless, Grown, Struct, View, Walk
@@ -63,16 +70,16 @@ from gradscribe.ast_transform.source.trees import name_at
 
 @late
 def walk_over(reader: Reader, value: Any, node: gast.AST | None) -> Walk:
-    """How a loop goes through a value; of a container it is known which."""
-    value = gone_through(reader, value, node)
+    """How a loop iterates over a value; a container is recorded as a source of the walk."""
+    value = iterated_value(reader, value, node)
     if isinstance(value, Struct) and value.kind == "iterator":
-        return Walk(drained(reader, value, node), reads=value.cls[1])
+        return Walk(remaining_elements(reader, value, node), reads=value.cls[1])
     if isinstance(value, Endless):
         fail(reader, LanguageError, "an iterator without an end is not gone through", node,
              "Bound it: zip(items, itertools.count()), or itertools.islice(it, n).")
     source = value.value if isinstance(value, View) else value
     walk = walk_over_value(reader, value, node)
-    walk.reads = (*walk.reads, *read_by(reader, value))
+    walk.reads = (*walk.reads, *pending_reads(reader, value))
     if walk.static is not None and isinstance(source, Struct) and source.whole is None:
         keys = source.kind == "dict" and (not isinstance(value, View) or value.name == "keys")
         walk.sources = ((source, "keys" if keys else "rest"),)
@@ -81,7 +88,7 @@ def walk_over(reader: Reader, value: Any, node: gast.AST | None) -> Walk:
 
 @late
 def elements_of(reader: Reader, value: Any, node: gast.AST | None, fixed: bool = True) -> list:
-    value = gone_through(reader, value, node)
+    value = iterated_value(reader, value, node)
     if isinstance(value, (Endless, View)) or isinstance(value, Struct) and value.kind == "iterator":
         return list(cast(list, walk_over(reader, value, node).static))
     return elements_of_value(reader, value, node, fixed)
@@ -89,7 +96,7 @@ def elements_of(reader: Reader, value: Any, node: gast.AST | None, fixed: bool =
 
 @contextmanager
 def walking(reader: Reader, walk: Any, node: gast.AST | None) -> Iterator[Any]:
-    """A container that a loop goes through must show at each pass what it held when the loop began."""
+    """A context whose check refuses a pass if a container that the loop iterates over has changed."""
     keys, sizes = [s.keys for s, _ in walk.sources], [len(s.items) for s, _ in walk.sources]
     with pending_values(reader, [s for s, _ in walk.sources]) as now, \
             pending_values(reader, [i for s, _ in walk.sources for i in s.items]) as items:
@@ -108,9 +115,9 @@ def walking(reader: Reader, walk: Any, node: gast.AST | None) -> Iterator[Any]:
         yield stays
 
 
-def pass_by_pass(reader: Reader, node: gast.AST | None, walk: Any) -> Any:
-    """Over values of different kinds: each pass stands in the branch where the one before has not left."""
-    with dispatch.written_out_passes(reader, walk, node) as (number, enter):
+def unroll_with_exits(reader: Reader, node: gast.AST | None, walk: Any) -> Any:
+    """Unroll a loop with an early exit: each pass is in a branch of the one before, taken if that did not exit."""
+    with dispatch.unrolled_loop(reader, walk, node) as (number, enter):
         return later_passes(reader, node, number, enter, 0)
 
 
@@ -144,7 +151,7 @@ def call_next(reader: Reader, function, args, words, node):
     if not isinstance(value, Struct) or value.kind != "iterator":
         fail(reader, LanguageError, f"{spelled_value(reader, value)} is no iterator", node, "Make one with iter.")
     if not value.items:
-        if default and value.keys != SPENT:         # a loop that goes through it may have left it early
+        if default and value.keys != SPENT:         # an earlier loop over it may have exited early
             return default[0]
         fail(reader, LanguageError, "next of an iterator that has come to its end", node,
              "Give a default: next(it, None).")
@@ -206,7 +213,7 @@ def call_zip(reader: Reader, function, args, words, node):
 
 
 def zipped_now(reader: Reader, given, walks, row, strict, node):
-    """The rows of zip where the elements of one walk are known now; None where those of none are."""
+    """The rows of zip if the elements of at least one walk are known; otherwise None."""
     dynamic = [w.static is None for w in walks]
     if all(dynamic):
         return None
@@ -217,7 +224,7 @@ def zipped_now(reader: Reader, given, walks, row, strict, node):
 
 
 def shortest(reader: Reader, walks, strict):
-    """The number of passes of zip: the smallest of its walks; strict: asserted to be the same."""
+    """The number of passes of zip: the smallest length of its walks; strict: all must be equal."""
     count = walks[0].count
     for w in walks[1:]:
         a, b = fact_of(count).length, fact_of(w.count).length
@@ -233,7 +240,7 @@ def shortest(reader: Reader, walks, strict):
 
 
 def walk_of_numbers(reader: Reader, walk, value, node):
-    """A list of numbers of one dtype as an array, beside what has as many elements as are known when running."""
+    """A walk over a list of numbers of one dtype as an array, for zip with a value of unknown length."""
     facts: list = [fact_of(v) if isinstance(v, (Var, Const)) else None for v in walk.static or ()]
     numbers = [f for f in facts if isinstance(f, Array) and not f.dims and f.kind in "iufc"]
     if (
@@ -250,7 +257,7 @@ def walk_of_numbers(reader: Reader, walk, value, node):
 
 
 def asserted(reader: Reader, text, values):
-    """assert text, where the function is emitted."""
+    """Add `assert text` to the emitted function."""
     tree = gast.parse(f"assert {text}").body[0]
     reader.build.block.append(Effect(Apply(Quoted(tree, tuple(values), None), tuple(values.values())),
                                      reader.build.origin))
@@ -277,7 +284,7 @@ def call_map(reader: Reader, function, args, words, node):
 
 
 def mapped_over(reader: Reader, function, given, node):
-    """map over arrays of unknown length, as a comprehension."""
+    """map over arrays of unknown length, read as a comprehension."""
     env, at = reader.environment.frame.env, functools.partial(gast.copy_location, old_node=node)
     name = functools.partial(name_at, node)
     names = ["function  ", *(f"values{' ' * (k + 2)}" for k in range(len(given)))]
@@ -289,7 +296,7 @@ def mapped_over(reader: Reader, function, given, node):
         name("zip", gast.Load), [name(n, gast.Load) for n in names[1:]], []))
     call = at(gast.Call(name(names[0], gast.Load), [name(n, gast.Load) for n in items], []))
     try:
-        return a_generator(
+        return as_generator(
             reader, dispatch.evaluate(reader, at(gast.ListComp(call, [gast.comprehension(target, over, [], 0)])))
         )
     finally:
@@ -338,17 +345,17 @@ def call_extreme(reader: Reader, function, args, words, node):
             fail(reader,
                 ShapeError, f"{function.__name__} of arrays is ambiguous", node, f"Use np.{function.__name__}imum."
             )
-    if any(of_kinds_apart(fact_of(result), fact_of(item)) for item in items[1:]):
+    if any(promote_differently(fact_of(result), fact_of(item)) for item in items[1:]):
         result = chosen_by(reader, function, items, items, node)
     else:
         for item in items[1:]:
             result = dispatch.rule_call(reader, rule, [result, item], {}, node)
-    one_cell_of(reader, result, items)             # it is one of them
+    record_cell(reader, result, items)             # the result is one of the items
     return result
 
 
 def extreme_by(reader: Reader, function, items, key, node):
-    """The item whose key is the largest or smallest, the first of equal ones."""
+    """The first item with the largest or smallest key."""
     keys = [i if key is None else settle(reader, dispatch.call_value(reader, key, [i], {}, node)) for i in items]
     if all(isinstance(k, Var) and isinstance(k.fact, Array) or isinstance(k, Const) and isinstance(
             fact_of(k), Array) for k in keys) and any(isinstance(k, Var) for k in keys):
@@ -361,7 +368,7 @@ def extreme_by(reader: Reader, function, items, key, node):
 
 
 def chosen_by(reader: Reader, function, items, keys, node):
-    """The same for numbers that are known when running: a branch for each."""
+    """The same for keys that are known only at run time: a branch for each."""
     if any(_changeable(i) for i in items):
         fail(reader, LanguageError, "which of these containers is chosen is known only when running", node,
              "Choose tuples or numbers.")
@@ -402,7 +409,7 @@ def call_round(reader: Reader, function, args, words, node):
         return dispatch.call_now(reader, round, args, words, node)
     if digits and isinstance(digits[0], Const) and digits[0].value is None:
         digits = []
-    if digits and fact_of(value).weak:          # Python's rounds the number itself, NumPy's a multiple of it
+    if digits and fact_of(value).weak:          # Python rounds the number itself, NumPy a multiple of it
         return dispatch.rule_call(reader, builtins.round, [value, *digits], {}, node)
     if digits or fact_of(value).kind in "iub":
         return dispatch.rule_call(reader, np.round, [value, *digits], {}, node)
@@ -410,7 +417,7 @@ def call_round(reader: Reader, function, args, words, node):
 
 
 def call_operator(reader: Reader, function, args, words, node):
-    """operator.add and the like, as the operators they stand for."""
+    """operator.add and the like, as the corresponding operators."""
     args = [settle(reader, a) for a in args]
     if function in COMPARISONS:
         return dispatch.compare(reader, COMPARISONS[function](), *args, node)
@@ -427,14 +434,14 @@ def call_operator(reader: Reader, function, args, words, node):
 
 
 def call_getter(reader: Reader, function, args, words, node):
-    """operator.itemgetter("a"), made now."""
+    """operator.itemgetter("a"), made while reading."""
     if words or function is operator.methodcaller and len(args) > 1:
         fail(reader, LanguageError, "methodcaller: only a name is understood", node, "Write a lambda.")
     return Const(function(*(known_value(reader, a, f"what {function.__name__} gets", node) for a in args)))
 
 
 def get_by_getter(reader: Reader, getter: Any, args: list, node: gast.AST | None) -> Any:
-    """getter(value), for itemgetter, attrgetter and methodcaller."""
+    """getter(value) for an itemgetter, attrgetter or methodcaller."""
     value, = args
     made, given = getter.__reduce__()
     if made is operator.methodcaller:
@@ -465,7 +472,7 @@ def call_collection(reader: Reader, function, args, words, node):
         return dict_fromkeys(reader, args[0], node, *args[1:])
     if function is collections.defaultdict:
         factory, *args = args or [Const(None)]
-        kind = type("defaultdict", (collections.defaultdict,), {"factory": factory, "stands_for": function})
+        kind = type("defaultdict", (collections.defaultdict,), {"factory": factory, "mark_rows_as_elements": function})
         return Struct("dict", *made_of(reader, args, words, node), kind)
     if function is collections.OrderedDict:
         return Struct("dict", *made_of(reader, args, words, node), function)
@@ -476,19 +483,19 @@ def call_collection(reader: Reader, function, args, words, node):
     given = {**dict(zip(("iterable", "maxlen"), args)), **words}
     most = known_value(reader, given.get("maxlen", Const(None)), "the maxlen of a deque", node)
     items = elements_of(reader, given["iterable"], node) if "iterable" in given else []
-    return kept_within(Struct("list", items, (), collections.deque if most is None else bounded(most)))
+    return drop_beyond_maxlen(Struct("list", items, (), collections.deque if most is None else bounded(most)))
 
 
 @functools.cache
 def bounded(most):
-    """The class of the deques that have this maxlen."""
-    made = type("deque", (collections.deque,), {"most": most, "stands_for": collections.deque})
+    """The class of deques with this maxlen."""
+    made = type("deque", (collections.deque,), {"most": most, "mark_rows_as_elements": collections.deque})
     SPECIAL_KINDS[made] = "deque"
     return made
 
 
-def of_kinds_apart(a, b):
-    """Whether the dtype of what is computed with one of two numbers depends on which one it is."""
+def promote_differently(a, b):
+    """Whether using one of two numbers in an operation may give another dtype than using the other."""
     return isinstance(a, Array) and isinstance(b, Array) and (a.dtype, a.weak) != (b.dtype, b.weak) and any(
         not n.weak and n.dtype.itemsize < 8 * (1 + (n.kind == "c")) for n in (a, b))
 

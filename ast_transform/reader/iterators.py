@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Iterators: map, zip or a generator comes in; its elements come out, read in the order in which Python makes them.
+"""Iterators: map, zip or a generator comes in; its elements come out, read in the order in which Python computes them.
 
-Python makes an iterator's elements one at a time, on demand.  A loop over map, or over a generator, makes each in its
-pass.  Elsewhere the elements are made where the iterator is created.  An iterator is refused if an element would have
-another value later, or if making it would change something between two passes of a loop.
+Python computes an iterator's elements one at a time, on demand.  A loop over map, or over a generator, computes each in
+its pass.  Elsewhere the elements are computed where the iterator is created.  An iterator is refused if an element
+would have another value later, or if computing it would have an effect between two passes of a loop.
 
 >>> from gradscribe.ast_transform.examples import form
 >>> from gradscribe.ast_transform.source.diagnose import TransformError
@@ -32,21 +32,21 @@ from gradscribe.ast_transform.reader.views import is_array
 from gradscribe.ast_transform.source.diagnose import LanguageError
 from gradscribe.ast_transform.source.trees import name_at
 
-AT_ONCE = (sum, list, tuple, sorted, min, max, dict, set, frozenset)     # go through all of it
+AT_ONCE = (sum, list, tuple, sorted, min, max, dict, set, frozenset)     # functions that consume an iterator at once
 WRITTEN_OUT = "Write it as a loop, or make a list of it where it stands: [... for ...]."
-IN_ORDER = (enumerate, zip, map)        # element k is made of elements k
+IN_ORDER = (enumerate, zip, map)        # element k depends only on the elements k of the arguments
 MAY_SHOW = (Walk, Var, Struct, Grown, Rows)
 
 
-def made_late(function: Any) -> bool:
-    """Whether a function gives an iterator, whose elements Python makes when they are asked for."""
+def is_lazy(function: Any) -> bool:
+    """Whether a function returns an iterator, whose elements Python computes on demand."""
     return function is iter or isinstance(function, type) and issubclass(function, Iterator)
 
 
 def made_in_passes(reader: Reader, node: gast.AST) -> gast.AST:
-    """for h in map(f, xs)  ->  for x in xs: h = f(x): each pass makes its own element, as in Python.
+    """for h in map(f, xs)  ->  for x in xs: h = f(x): each pass computes its own element, as in Python.
 
-    Also with enumerate around it, and where a generator makes the elements.
+    The same for a generator, and with enumerate around either.
     """
     at = functools.partial(gast.copy_location, old_node=node.iter)
     name = functools.partial(name_at, node.iter)
@@ -87,7 +87,7 @@ def made_in_passes(reader: Reader, node: gast.AST) -> gast.AST:
 
 
 def calls_function(reader: Reader, node, function):
-    """Whether an expression calls a builtin of Python by its name."""
+    """Whether an expression calls a Python builtin by its name."""
     if not isinstance(node, gast.Call) or not isinstance(node.func, gast.Name) or node.func.id != function.__name__:
         return False
     found = dispatch.evaluate(reader, node.func)
@@ -103,32 +103,32 @@ def must_be_unwritten(reader: Reader, reads: tuple, node: gast.AST | None) -> No
 
 
 def iterator(reader: Reader, items: list, *sources: Any, late: Any = None) -> Any:
-    """What is gone through once.
+    """An iterator over these items.
 
-    Its elements are made now, and by Python later: `sources` may not change while a name holds it, and what
-    the function `late`, or the generator, reads by name must then be what it is now.
+    The reader computes its elements now, Python later: so `sources` may not change while a name holds the iterator,
+    and the names that the function or generator `late` reads must keep their values.
     """
     reads, held = names_read(reader, late)
     lists = [*sources, *(v for _, _, v in reads)]
     sources = (*sources, *held)
     sources = (*sources, *(v for _, _, v in reads))
-    reads += names_that_show(reader, sources)
+    reads += alias_names(reader, sources)
     reads = tuple((f, n, v) for f, n, v in reads if not isinstance(v, Struct))
-    reads += tuple(r for s in lists for r in read_by(reader, s))
-    if late is not None:            # what is only handed on may change before it is taken
-        reads += unwritten_since_now(reader, sources)
-    return shows_lists(reader, Struct("iterator", items, (), (tuple(sources_of(sources)), reads, False)), lists)
+    reads += tuple(r for s in lists for r in pending_reads(reader, s))
+    if late is not None:            # elements that are only passed on may change before they are used
+        reads += storages_read_later(reader, sources)
+    return record_lists_read(reader, Struct("iterator", items, (), (tuple(sources_of(sources)), reads, False)), lists)
 
 
-def read_by(reader: Reader, value: Any) -> tuple:
-    """What an iterator has yet to read when another one iterates over it."""
+def pending_reads(reader: Reader, value: Any) -> tuple:
+    """What an iterator reads later, if another iterator is made from it."""
     if isinstance(value, Struct):
         return value.cls[1] if value.kind == "iterator" else ()
     return reader.containers.late.get(getattr(value, "mark", value), ()) if isinstance(value, MAY_SHOW) else ()
 
 
 def names_read(reader: Reader, late: Any) -> tuple:
-    """-> what a function or an expression reads by name: [(frame, name, value)]; and what other values hold."""
+    """([(frame, name, value)] that a function or an expression reads by name, [values inside other callables])."""
     reads, held, later = [], [], [late]
     for late in later:
         frame, tree = (late.frame, late.node) if isinstance(late, FunctionValue) else (reader.environment.frame, late)
@@ -142,17 +142,17 @@ def names_read(reader: Reader, late: Any) -> tuple:
 
 
 def lists_in(reader: Reader, value: Any) -> dict:
-    """The lists of unknown length that Python reads when it goes through a value.
+    """The lists of unknown length that Python reads when it iterates over a value.
 
-    By mark: whether pass k reads element k.
+    {mark: whether pass k reads element k}
     """
     own = dict.fromkeys((c.mark for c in getattr(value, "columns", [value])), True) if isinstance(
         value, (Grown, Rows)) else {}
     return {**own, **reader.containers.shown_lists.get(value, {})} if isinstance(value, MAY_SHOW) else {}
 
 
-def shows_lists(reader: Reader, value: Any, read: list, in_order: bool = False) -> Any:
-    """Note which lists an iterator made of these values will read; return the iterator."""
+def record_lists_read(reader: Reader, value: Any, read: list, in_order: bool = False) -> Any:
+    """Record which lists an iterator over these values will read; return the iterator."""
     found: dict[Any, bool] = {}
     for v in read:
         for mark, so_far in lists_in(reader, v).items():
@@ -162,18 +162,18 @@ def shows_lists(reader: Reader, value: Any, read: list, in_order: bool = False) 
     return value
 
 
-def lists_shown(reader: Reader, value: Any) -> Collection[Any]:
-    """The marks of the lists that an iterator will read, or that those in a container will."""
+def marks_of_lists_read(reader: Reader, value: Any) -> Collection[Any]:
+    """The marks of the lists that an iterator, or the iterators in a container, will read."""
     if isinstance(value, Struct):
         own = reader.containers.shown_lists.get(value, {}) if value.keys != SPENT else {}
-        return {*own, *(mark for item in value.items for mark in lists_shown(reader, item))}
+        return {*own, *(mark for item in value.items for mark in marks_of_lists_read(reader, item))}
     return reader.containers.shown_lists.get(value, {}) if isinstance(value, MAY_SHOW) else {}
 
 
-def unwritten_since_now(reader: Reader, values):
-    """What must not be written from now on: the arrays and the containers that values are, show or hold.
+def storages_read_later(reader: Reader, values):
+    """The arrays and containers that must not be written from now on: those that the values are, alias or hold.
 
-    Objects from outside that the function writes are among them: what an element is made by may read them.
+    Captured objects that the function writes are included, since computing an element may read them.
     """
     found: set = set()
     values, seen = [*values, *(reader.outer.now.held if reader.outer.places else ())], set()
@@ -192,8 +192,8 @@ def unwritten_since_now(reader: Reader, values):
     return ((None, len(reader.memory.written), frozenset(found)),)
 
 
-def names_that_show(reader: Reader, values):
-    """(frame, name, value) of the names that show these arrays: a write gives each of them another value."""
+def alias_names(reader: Reader, values):
+    """(frame, name, value) of all aliases of these arrays: a write gives each of them another value."""
     stores = frozenset().union(*map(partial(storages, reader), filter(is_array, values)))
     return (
         [
@@ -208,7 +208,7 @@ def names_that_show(reader: Reader, values):
 
 
 def as_it_was(reader: Reader, reads: tuple, node: gast.AST | None) -> None:
-    """Refuse an iterator if something that Python reads later has changed since it was made."""
+    """Refuse an iterator if a value that Python reads later has changed since it was made."""
     for frame, name, held in reads:
         if frame is not None and frame.env.get(name) is not held:
             name = name.strip()
@@ -218,29 +218,29 @@ def as_it_was(reader: Reader, reads: tuple, node: gast.AST | None) -> None:
 
 
 def read_later(reader: Reader, value: Any, arrays: Iterable[Any], late: gast.AST | None = None) -> Any:
-    """What a name may hold that Python goes through later: enumerate, zip, map or a generator over arrays.
+    """A value that Python iterates over later (enumerate, zip, map or a generator over arrays), with its reads.
 
-    late: the function, or the generator, that makes the elements; without one they are rows, which may change
+    late: the function or generator that computes the elements; without one they are rows, which may change
     """
     reads, held = names_read(reader, late)
     arrays = [*arrays, *held, *(v for _, _, v in reads)]
-    made = () if late is None else unwritten_since_now(reader, arrays)
+    made = () if late is None else storages_read_later(reader, arrays)
     reader.containers.late[getattr(value, "mark", value)] = [
-        *((f, n, v) for f, n, v in reads if not isinstance(v, Struct)), *names_that_show(reader, arrays), *made,
-        *(r for a in arrays for r in read_by(reader, a))]
+        *((f, n, v) for f, n, v in reads if not isinstance(v, Struct)), *alias_names(reader, arrays), *made,
+        *(r for a in arrays for r in pending_reads(reader, a))]
     return value
 
 
-def given_to(reader: Reader, function: Any, args: list) -> list:
-    """What a function is given; some go through all of an iterator before anything else is done."""
-    return list(map(partial(at_once, reader), args)) if isinstance(function, Const) and any(
+def prepared_arguments(reader: Reader, function: Any, args: list) -> list:
+    """The arguments of a function; some functions consume a whole iterator before anything else happens."""
+    return list(map(partial(consumed_at_once, reader), args)) if isinstance(function, Const) and any(
         function.value is f for f in AT_ONCE) else args
 
 
-def made_since(reader: Reader, value: Any, writes: Any, node: gast.AST | None, by: Any = None) -> Any:
-    """What an expression has made; an iterator whose elements changed something is gone through at once, or never.
+def checked_iterator(reader: Reader, value: Any, writes: Any, node: gast.AST | None, by: Any = None) -> Any:
+    """The value of an expression; if computing an iterator's elements wrote, it must be consumed at once.
 
-    by: the function that has made it; those of the user's do more than iterators' elements.
+    by: the function that was called; a user's function may write for other reasons
     """
     if by is not None and not isinstance(by, Const):
         return value
@@ -251,8 +251,8 @@ def made_since(reader: Reader, value: Any, writes: Any, node: gast.AST | None, b
     return value
 
 
-def at_once(reader: Reader, value: Any) -> Any:
-    """An iterator is gone through from its beginning to its end, with nothing done in between."""
+def consumed_at_once(reader: Reader, value: Any) -> Any:
+    """Mark an iterator without a name as consumed from beginning to end with no effects in between."""
     if isinstance(value, Struct) and value.kind == "iterator" and value.cls[2] and not is_named_iterator(reader, value):
         value.cls = (*value.cls[:2], False)
     return value
@@ -268,8 +268,8 @@ def sources_of(values):
     return (v for v in found if isinstance(v, Struct) and v.kind in ("list", "dict", "object", "record"))
 
 
-def drained(reader: Reader, value: Any, node: gast.AST | None) -> list:
-    """The remaining elements of an iterator, which is then exhausted."""
+def remaining_elements(reader: Reader, value: Any, node: gast.AST | None) -> list:
+    """The remaining elements of an iterator, which exhausts it."""
     if value.keys == SPENT:
         fail(reader, LanguageError, "an iterator is read a second time, when nothing is left in it", node,
              "Make a list of it first.")
@@ -279,7 +279,7 @@ def drained(reader: Reader, value: Any, node: gast.AST | None) -> list:
 
 
 def iterator_moves(reader: Reader, value: Any, node: gast.AST | None) -> None:
-    """An iterator is about to give elements."""
+    """Check that an iterator may be advanced."""
     if value.cls[2]:
         fail(reader, LanguageError, "an iterator that changes something when it is gone through", node, WRITTEN_OUT)
     as_it_was(reader, value.cls[1], node)

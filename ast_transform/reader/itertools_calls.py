@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""itertools, and multi-dimensional counters such as np.ndindex: a call comes in; an iterator or a walk comes out.
+"""itertools, and multi-dimensional indices such as np.ndindex: a call comes in; an iterator or a walk comes out.
 
 The elements are values of the reader, so Python's own itertools run on lists of them.
 
@@ -45,7 +45,7 @@ from gradscribe.ast_transform.source.diagnose import LanguageError, ShapeError
 
 
 def call_itertools(reader: Reader, function, args, words, node):
-    """Functions that only move values around run as they are."""
+    """itertools functions that only rearrange values: Python's own are called."""
     name = function.__name__
     if name == "product" and not words and all(isinstance(a, RangeValue) for a in args) and args:
         counted = product_of_ranges(reader, args, node)
@@ -147,7 +147,7 @@ def call_endless(reader: Reader, function, args, words, node):
 
 @late
 def elements_at(reader: Reader, endless, node):
-    """What gives the elements of an iterator without an end.  A second reader would go on from there: refused."""
+    """The function that gives an endless iterator's elements; a second use, which would continue it, is refused."""
     if endless.loops is not STATELESS:
         if endless.loops is None or endless.loops != tuple(reader.loops.reading):
             fail(reader, LanguageError, "an iterator without an end is read from again, and goes on where it stopped",
@@ -157,7 +157,7 @@ def elements_at(reader: Reader, endless, node):
 
 
 def counter_digits(reader: Reader, index, lengths):
-    """The counters that a single counter stands for, the last one running fastest."""
+    """The multi-dimensional index that corresponds to a flat index; the last one varies fastest."""
     out = []
     for k, n in enumerate(lengths):
         after = functools.reduce(lambda a, b: reader.build.apply(operator.mul, a, b), lengths[k + 1:], Const(1))
@@ -167,7 +167,7 @@ def counter_digits(reader: Reader, index, lengths):
 
 
 def walk_counters(reader: Reader, lengths, bind, known=True):
-    """A walk over the product of lengths."""
+    """A walk over all multi-dimensional indices of a shape."""
     count = functools.reduce(lambda a, b: reader.build.apply(operator.mul, a, b), lengths, Const(1))
     static = None
     if known and isinstance(count, Const) and count.value <= UNROLLED:
@@ -203,7 +203,7 @@ def call_ndenumerate(reader: Reader, function, args, words, node):
 
 
 def product_of_ranges(reader: Reader, ranges, node):
-    """itertools.product of ranges whose lengths are known only when running."""
+    """itertools.product of ranges whose lengths are known only at run time."""
     if not all(isinstance(r.step, Const) and r.step.value == 1 and isinstance(r.start, Const) and not r.start.value
                for r in ranges):
         return None
@@ -214,8 +214,8 @@ def _is_one(value):
     return isinstance(value, Const) and value.value == 1
 
 
-MOST = 4096                             # elements that itertools may give
-ITERTOOLS = {                           # name -> how many sequences come first (None: all), numbers after them
+MOST = 4096                             # the most elements of an itertools call
+ITERTOOLS = {                           # {name: (leading sequences (None: all), integers after them)}
     "product": (None, 0),
     "permutations": (1, 1),
     "combinations": (1, 1),
@@ -230,7 +230,7 @@ ITERTOOLS = {                           # name -> how many sequences come first 
 
 @late
 def filter_keeps(reader: Reader, test, value, node):
-    """Whether a filter lets a value through, which must be known now."""
+    """Whether a filter keeps a value, which must be known while reading."""
     none = isinstance(test, Const) and test.value is None
     found = truth_value(reader, value if none else call_value(reader, test, [value], {}, node), node)
     if not isinstance(found, Const):

@@ -57,7 +57,7 @@ UNZIP = "Take it apart first: a, b = zip(*rows); or keep several lists."
 
 
 def is_row(value: Any) -> bool:
-    """Whether a value is a tuple, perhaps of tuples, in which nothing can be replaced; or a list that is not shared."""
+    """Whether a value is an immutable tuple, possibly nested, or an unshared list."""
     return isinstance(value, Struct) and (
         value.kind == "tuple" and value.cls is None or value.kind == "record" and issubclass(value.cls, tuple) or
         value.kind == "list" and value.alone)
@@ -69,7 +69,7 @@ def leaves_of(row: Struct) -> list:
 
 
 def filled(form: Struct, leaves: Iterator) -> Any:
-    """A tuple of the same form with other leaves; takes them from an iterator."""
+    """A tuple of the same form with leaves from an iterator."""
     items = [filled(i, leaves) if is_row(i) else next(leaves) for i in form.items]
     return alike_row(form, items)
 
@@ -81,7 +81,7 @@ def alike_row(form, items):
 
 
 def element_of_rows(reader: Reader, rows: list, node: gast.AST | None) -> Any:
-    """The facts that cover all tuples of a list, in their form."""
+    """A tuple of the facts that cover the leaves of all tuples of a list."""
     first = rows[0]
     for row in rows:
         one_form(reader, first, row, node)
@@ -91,7 +91,7 @@ def element_of_rows(reader: Reader, rows: list, node: gast.AST | None) -> Any:
 
 
 def one_form(reader: Reader, a: Any, b: Any, node: gast.AST | None) -> None:
-    """Check that the tuples of a list all have one form."""
+    """Check that two tuples of a list have the same form."""
     if is_row(a) != is_row(b) or is_row(a) and (a.kind, a.keys, a.cls, len(a.items)) != (
             b.kind, b.keys, b.cls, len(b.items)):
         fail(
@@ -106,7 +106,7 @@ def one_form(reader: Reader, a: Any, b: Any, node: gast.AST | None) -> None:
 
 
 def grown_rows(reader: Reader, struct: Any, element: Any, name: str) -> Rows:
-    """The lists that stand for a list of tuples, with what it held so far."""
+    """The column lists that represent a list of tuples, filled with its current rows."""
     facts, held = leaves_of(element), [leaves_of(settle(reader, item)) for item in struct.items]
     for item in struct.items:
         keep_lists(reader, settle(reader, item))
@@ -120,7 +120,7 @@ def grown_rows(reader: Reader, struct: Any, element: Any, name: str) -> Rows:
 
 
 def row_from(reader: Reader, rows: Any, leaves: list) -> Any:
-    """A row that is read: a list in it is not changed, since that would not show in the rows."""
+    """A row that is read; a list in it may not be changed, since the change would not reach the columns."""
     row = filled(rows.form, iter(leaves))
     keep_lists(reader, row)
     return row
@@ -153,7 +153,7 @@ def rows_method(reader: Reader, rows: Any, name: str, args: list, words: dict[st
     if name == "extend" and len(args) == 1 and not words:
         for row in dispatch.elements_of(reader, args[0], node):
             if isinstance(row, Struct):
-                row.alone = False           # it may be one that another name shows
+                row.alone = False           # another name may refer to it
             rows_method(reader, rows, "append", [row], {}, node)
         return Const(None)
     if name == "pop" and not args and not words:
@@ -189,15 +189,15 @@ def unzipped(reader: Reader, rows: Any) -> list:
 
 
 def array_of_rows(reader: Reader, rows: Any, node: gast.AST | None) -> Any:
-    """np.array(rows): tuples of numbers are rows of a matrix."""
+    """np.array(rows): a matrix whose rows are the tuples of numbers."""
     if any(is_row(item) for item in rows.form.items):
         fail(reader, LanguageError, "an array of a list of tuples of tuples", node, UNZIP)
     arrays = [dispatch.array_of_grown(reader, column) for column in rows.columns]
     return dispatch.rule_call(reader, np.stack, [Struct("list", arrays)], {"axis": Const(1)}, node)
 
 
-def lengths_after(reader: Reader, loop: Any) -> None:
-    """A list to which each pass of a counted loop adds equally many elements is as long as that tells."""
+def set_lengths_after(reader: Reader, loop: Any) -> None:
+    """Set the lengths of lists to which each pass of a counted loop adds the same number of elements."""
     if not isinstance(loop, For) or not certain_count(reader, loop.count):
         return
     count = fact_of(loop.count).length
@@ -216,7 +216,7 @@ def lengths_after(reader: Reader, loop: Any) -> None:
             continue
         c.outer.fact = replace(c.outer.fact, dims=(length, *c.outer.fact.dims[1:]))
         if reader.unroll and each == 1 and (start.symbol, start.offset) == (None, 0):
-            written_at_places(reader, loop, c)
+            preallocate(reader, loop, c)
 
 
 def certain_count(reader: Reader, count):
@@ -227,8 +227,8 @@ def certain_count(reader: Reader, count):
     return isinstance(made, Apply) and made.function in COUNTS and fact_of(count).length is not None
 
 
-def written_at_places(reader: Reader, loop, c):
-    """An array that grows by a row in each pass is made before the loop, and the row written into its place."""
+def preallocate(reader: Reader, loop, c):
+    """Replace an array that grows by a row in each pass by one that is allocated before the loop."""
     empty = reader.build.made.get(c.init)
     step = next((s for s in loop.body if isinstance(s, Let) and s.targets == (c.next,)), None)
     reads = [v for s in loop.body for v in all_reads(s)] + [

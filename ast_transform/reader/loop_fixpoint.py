@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Fixpoint iteration of a loop: a body comes in as a tree; the carries and the statements of the body come out.
 
-The body is read until the facts of the carried values are stable.  When a reading finds that something else must be
-carried, that joins the carries, and the body is read again: a storage that is written, a list that grows, a wider
-dtype, a name without a value.
+The body is read until the facts of the carried values are stable.  When a reading finds something else that must be
+carried (a storage that is written, a list that grows, a wider dtype, a name without a value), it is added to the
+carries, and the body is read again.
 """
 from collections.abc import Callable
 from functools import partial
@@ -43,7 +43,6 @@ from gradscribe.ast_transform.reader.carries import (
     _undefined,
     after_struct,
     as_floats,
-    at_rest,
     changed_containers,
     changed_items,
     container_at,
@@ -51,35 +50,36 @@ from gradscribe.ast_transform.reader.carries import (
     enter_container,
     entered_value,
     has_alias,
+    has_stable_aliases,
+    has_stable_facts,
     is_steady,
     kept_from_before,
     leaf_of,
     leave_container,
     left_unset,
     may_share,
-    meet_no_more,
     not_kept,
     operand_paths,
-    paired,
+    pair_with_ends,
     replaced_leaves,
     same_precision,
 )
 from gradscribe.ast_transform.reader.choices import carried_with
-from gradscribe.ast_transform.reader.container_aliases import related_containers, restore, shares_no_more, snapshot
+from gradscribe.ast_transform.reader.container_aliases import has_stable_sharing, related_containers, restore, snapshot
 from gradscribe.ast_transform.reader.dynamic_lists import grow, may_grow, uneven
 from gradscribe.ast_transform.reader.expressions import evaluate
 from gradscribe.ast_transform.reader.frames import fail
-from gradscribe.ast_transform.reader.list_of_tuples import lengths_after
+from gradscribe.ast_transform.reader.list_of_tuples import set_lengths_after
 from gradscribe.ast_transform.reader.memory import (
     Loop,
     NeedsStore,
     NotSetYet,
     distinct_storages,
-    hand_over,
+    held_arrays,
     no_writes,
-    one_cell_of,
-    places_that_show,
+    record_cell,
     storages,
+    update_aliases,
     writes_storages,
 )
 from gradscribe.ast_transform.reader.statements import read_block
@@ -112,29 +112,29 @@ from gradscribe.ast_transform.reader.views import (
 from gradscribe.ast_transform.source.diagnose import LanguageError, ShapeError
 from gradscribe.ast_transform.source.trees import nodes
 
-READINGS = 24           # kinds widen a few times at most, and each storage, list and name joins once
+READINGS = 24           # facts widen a few times at most, and each storage, list and name is added once
 
 
 class Carried:
-    """What a loop carries, as far as the readings of its body have shown."""
+    """What a loop carries, as far as the readings of its body have found."""
 
     def __init__(self, reader, node, targets, test, since):
         frame = reader.environment.frame
         live = getattr(node, "live", None)
         self.node, self.frame, self.reading, self.since = node, frame, Loop(since), since
-        self.names = assigned(node.body) | targets          # what a pass sets
+        self.names = assigned(node.body) | targets          # names that a pass sets
         if test is not None:
             self.names |= {n.target.id: None for n in nodes(test) if isinstance(n, gast.NamedExpr)}
         self.dead = [n for n in self.names if live is not None and n.strip() == n and n not in live]
-        self.slots = {n: operand_paths(reader, n, frame.env[n]) for n in self.names  # by name: paths to what is carried
+        self.slots = {n: operand_paths(reader, n, frame.env[n]) for n in self.names  # {name: paths to carried operands}
                       if n in frame.env and not _undefined(frame.env[n]) and n not in self.dead}
-        self.kept = {}          # names that are first set in the loop and read in the next pass: their kinds
-        self.known = {}         # by name and path: the kind that a pass begins with
-        self.aliases = {}       # by name and path: the storages of others that it may be in
+        self.kept = {}          # {name that the loop sets first and the next pass reads: its fact}
+        self.known = {}         # {(name, path): fact at the beginning of a pass}
+        self.aliases = {}       # {(name, path): other values' storages that it may be in}
         self.start, self.block = snapshot(reader), reader.build.block
-        self.read_outside = loaded(frame.source.tree) - loaded(node)        # names read beside the loop
-        self.unsteady = []      # names of what is no operand and changes from pass to pass
-        self.in_place = {}      # names whose array others show: the array is carried, not the name
+        self.read_outside = loaded(frame.source.tree) - loaded(node)        # names read outside the loop
+        self.unsteady = []      # names of non-operands that change from pass to pass
+        self.in_place = {}      # names whose array has aliases: the array is carried, not the name
         plain = assigned_plainly(node.body) | set(targets)
         for n in augmented(node.body):
             value = frame.env.get(n)
@@ -149,38 +149,38 @@ class Carried:
                 self.reading.longer.add(n)
 
     def set_first(self):
-        """The names that have no value when the first pass begins."""
+        """The names without a value before the first pass."""
         return [n for n in self.names if n not in self.slots]
 
     def entered(self):
-        """What the names of the frame hold when a pass begins."""
+        """The values of the frame's names when a pass begins."""
         return next(env for f, env in self.start if f is self.frame)
 
 
 class Pass:
-    """One reading of a body."""
+    """The results of one reading of a body."""
 
     def __init__(self):
-        self.inner = {}         # by name: the variables that it begins with, by path
-        self.held = {}          # the same of items in containers
-        self.holders = {}       # the containers that it changes, by place
-        self.before = {}        # the containers that names hold when it begins
-        self.stores = {}        # hidden names of the storages that it writes into, by their variables
-        self.items = {}         # each item of a container that the loop carries, and what it is when the pass ends
-        self.facts = {}         # by name and path: the kind that covers before and after
-        self.head = None        # the statements of the test, and the test
+        self.inner = {}         # {name: {path: variable at the beginning of the pass}}
+        self.held = {}          # the same for items of containers
+        self.holders = {}       # {place: container that the pass changes}
+        self.before = {}        # the containers that names hold at its beginning
+        self.stores = {}        # {array: hidden name that carries its storage, into which the pass writes}
+        self.items = {}         # carried items of containers, and their values at the end of the pass
+        self.facts = {}         # {(name, path): fact that covers beginning and end}
+        self.head = None        # (statements of the test, test)
         self.body, self.outcome = [], None
 
 
 def read_until_stable(reader: Reader, node: Any, enter: Callable[[], None] | None, test: Any, runs: bool = False,
                       since: Any = None, certain: Callable = lambda: None, some: Callable = lambda: False) -> tuple:
-    """(carries, body, head) of a loop: its body is read until the kinds of what it carries come to rest.
+    """(carries, body, head) of a loop, whose body is read until the facts of its carries reach a fixpoint.
 
-    certain: gives what each pass of a loop that certainly has one begins with, its index and items.
-    some: says whether there is a pass, which the version then holds to.
+    certain: returns the index and items with which each pass begins, if the loop certainly has a pass
+    some: returns whether there is a pass, and specialises the version to it
     """
     since = next(Symbol.births) if since is None else since
-    targets = assigned([node.target], True) if enter else {}        # each pass gives them another value
+    targets = assigned([node.target], True) if enter else {}        # set anew in each pass
     loop = Carried(reader, node, targets, test, since)
     for _ in range(READINGS):
         this = begin_pass(reader, loop)
@@ -204,7 +204,7 @@ def read_until_stable(reader: Reader, node: Any, enter: Callable[[], None] | Non
 
 
 def begin_pass(reader: Reader, loop):
-    """What names and containers hold when a pass begins."""
+    """Set names and containers to their values at the beginning of a pass."""
     frame, reading, this = loop.frame, loop.reading, Pass()
     restore(loop.start)
     while reading.items.grown:
@@ -222,7 +222,7 @@ def begin_pass(reader: Reader, loop):
     reading.unset.first_set = {(frame, n) for n in loop.set_first() if n not in loop.kept}
     reading.unset.left_out = False
     reader.build.block = []
-    hand_over(reader, {root: frame.env[hidden] for root, hidden in reading.stores.items()}, loop.slots)
+    update_aliases(reader, {root: frame.env[hidden] for root, hidden in reading.stores.items()}, loop.slots)
     for place, name in reading.lost:
         place.env[name] = Conflict("an array that an earlier pass of the loop may have changed, or not", COPIED_FIRST,
                                    True)
@@ -232,7 +232,7 @@ def begin_pass(reader: Reader, loop):
                     for p in reading.items.containers}
     this.before = containers_held(reader)
     carried = {v for made in (*this.inner.values(), *this.held.values()) for v in made.values()}
-    shown = [v for _, _, v in places_that_show(reader)]
+    shown = [v for _, _, v in held_arrays(reader)]
     reading.entry = {base_path(reader, v)[0] for v in shown} - carried
     reading.around = frozenset().union(*map(partial(storages, reader), reading.entry))
     reading.before = frozenset().union(*map(partial(storages, reader), shown))
@@ -240,7 +240,7 @@ def begin_pass(reader: Reader, loop):
 
 
 def enter_name(reader: Reader, loop, this, n):
-    """The variables that a carried name holds when a pass begins, with the storages that they may be in."""
+    """Make the variables of a carried name at the beginning of a pass, and record their possible storages."""
     reading, before = loop.reading, loop.frame.env[n]
     value = entered_value(reader, n, before, loop.slots[n], loop.known, this.inner)
     loop.frame.env[n] = related_containers(reader, value, [before], reading.shared, (n,))
@@ -250,12 +250,12 @@ def enter_name(reader: Reader, loop, this, n):
             storages(reader, value) if isinstance(value, Var) else frozenset())
         if (n, path) in reading.cells or may_be_cell(reader, value):
             reader.views.cells.add(var)
-        if (n, path) in reading.lent:
+        if (n, path) in reading.maybe_aliased:
             reader.memory.owned.discard(var)
 
 
 def read_pass(reader: Reader, loop, this, enter, test):
-    """Read test and body once; False where that has shown that more is to be carried."""
+    """Read the test and body once; False if more must be carried."""
     reading, names = loop.reading, {(loop.frame, n) for n in loop.slots}
     reader.loops.reading.append(reading)
     try:
@@ -264,7 +264,8 @@ def read_pass(reader: Reader, loop, this, enter, test):
                 tested = truth_value(reader, evaluate(reader, test), test)
             this.head = (reader.build.block, tested)
             reader.build.block = []
-            hand_over(reader, {v: v for v in map(loop.frame.env.get, reading.stores.values())}, loop.slots)  # own views
+            own = {v: v for v in map(loop.frame.env.get, reading.stores.values())}
+            update_aliases(reader, own, loop.slots)         # aliases become views of these
         if enter:
             enter()
         this.outcome = read_block(reader, loop.node.body)
@@ -291,11 +292,11 @@ def read_pass(reader: Reader, loop, this, enter, test):
 
 
 def carry_storage(reader: Reader, loop, written):
-    """A pass writes into a storage from before the loop: it is carried under a name that nobody reads."""
+    """Carry a storage from before the loop, into which a pass writes, under a hidden name."""
     reading = loop.reading
     for root in [written, *carried_with(reader, written, reading.entry)]:
         around = next((each for each in reader.loops.reading if each is not reading and root in each.entry), None)
-        if around is not None:      # what may be written in it too is carried by each loop around
+        if around is not None:      # each enclosing loop carries it too, if it may be written there
             raise NeedsStore(around, root) from None
         hidden = f"{root.hint} "
         while hidden in loop.frame.env or hidden in reading.stores.values():
@@ -304,7 +305,7 @@ def carry_storage(reader: Reader, loop, written):
 
 
 def is_stable(reader: Reader, loop, this):
-    """Whether a pass ends with the kinds that it began with; what does not widens what the loop carries."""
+    """Whether a pass ends with the facts that it began with; if not, the loop's facts are widened."""
     frame, reading = loop.frame, loop.reading
     if reading.unset.left_out:
         for n in loop.set_first():
@@ -322,31 +323,31 @@ def is_stable(reader: Reader, loop, this):
     if this.items is None:
         return False
     ends = [(key, var, value) for key, (var, value) in this.items.items()]
-    rest = all([at_rest(reader, key, var, value, var.hint, this.facts, reading, loop.aliases)
+    rest = all([has_stable_facts(reader, key, var, value, var.hint, this.facts, reading, loop.aliases)
                 for key, var, value in ends])
     if drops_unsteady_names(reader, loop):
         return False
     named = ends_of_names(reader, loop, this)
-    rest = all([at_rest(reader, key, var, value, key[0], this.facts, reading, loop.aliases)
+    rest = all([has_stable_facts(reader, key, var, value, key[0], this.facts, reading, loop.aliases)
                 for key, var, value in named]) and rest
     ends += named
     ends += [((n, ()), this.inner[n][()], frame.env[n]) for n in loop.kept
              if n in this.inner and is_array(frame.env.get(n))]
-    rest = meet_no_more(reader, ends, reading, loop.aliases) and rest
-    for key, _, value in ends:          # what a name shows when a pass ends, it shows when the next begins
+    rest = has_stable_aliases(reader, ends, reading, loop.aliases) and rest
+    for key, _, value in ends:          # its storages at the end of a pass are those at the beginning of the next
         if key in reading.carried and isinstance(value, Var):
-            token, stood_for = reading.carried[key], reader.memory.stood_for
-            stood_for[token] = stood_for.get(token, frozenset()) | storages(reader, value)
+            token, possible_storages = reading.carried[key], reader.memory.possible_storages
+            possible_storages[token] = possible_storages.get(token, frozenset()) | storages(reader, value)
     rest = keeps_what_is_read(reader, loop) and rest
-    rest = loses_no_more(loop) and rest
-    rest = shares_no_more(reader, {(frame, n) for n in loop.names}, reading.shared) and rest
+    rest = has_stable_names(loop) and rest
+    rest = has_stable_sharing(reader, {(frame, n) for n in loop.names}, reading.shared) and rest
     if not rest:
         loop.known = {**loop.known, **this.facts}
     return rest
 
 
 def carries_more_names(reader: Reader, loop):
-    """Whether an array that is written in place is carried under its name now: nothing else shows it any more."""
+    """Whether an array written in place has lost its other aliases, so that its name is carried from now on."""
     entered, env = loop.entered(), loop.frame.env
     alone = [n for n in loop.in_place if is_array(entered[n]) and env.get(n) is not entered[n]
              and base_path(reader, entered[n])[0] not in loop.reading.stores]
@@ -356,7 +357,7 @@ def carries_more_names(reader: Reader, loop):
 
 
 def drops_unsteady_names(reader: Reader, loop):
-    """Whether names are carried no more, which hold something else than operands that changes from pass to pass."""
+    """Whether names were removed from the carries, because non-operands in them change from pass to pass."""
     entered, env = loop.entered(), loop.frame.env
     other = [n for n in loop.slots if not is_steady(reader, entered[n], env.get(n))]
     if any(n in loop.read_outside for n in other):
@@ -369,19 +370,19 @@ def drops_unsteady_names(reader: Reader, loop):
 
 
 def ends_of_names(reader: Reader, loop, this):
-    """[((name, path), what a pass begins with, what it ends with)] of all that names carry."""
+    """[((name, path), value at the beginning of a pass, value at its end)] of all carried names."""
     found, entered, env = [], loop.entered(), loop.frame.env
     for n in loop.slots:
         if isinstance(entered[n], (Grown, Rows)) and entered[n].mark is not getattr(env.get(n), "mark", None):
             raise NotALoop(f"{n} is another list from pass to pass")
         found += [((n, path), var, value)
-                  for path, (var, value) in paired(reader, n, this.inner.get(n, {}), env.get(n)).items()]
+                  for path, (var, value) in pair_with_ends(reader, n, this.inner.get(n, {}), env.get(n)).items()]
     return found
 
 
 def keeps_what_is_read(reader: Reader, loop):
-    """Whether the values are known that the next pass, or what follows, reads of names that the loop sets first."""
-    at_last = getattr(loop.node, "left_with", None)         # what is returned is set in the last pass alone
+    """Whether later reads of names that the loop sets first, in the next pass or after the loop, have known values."""
+    at_last = getattr(loop.node, "left_with", None)         # a returned value is set in the last pass only
     rest = True
     for n in loop.set_first():
         if n not in loop.dead and n != at_last and (n in loop.read_outside or n in reader.environment.partly_read):
@@ -389,8 +390,8 @@ def keeps_what_is_read(reader: Reader, loop):
     return rest
 
 
-def loses_no_more(loop):
-    """Whether a pass makes no more names uncertain; what it does is uncertain in the next pass, and after the loop."""
+def has_stable_names(loop):
+    """Whether a pass makes no further names uncertain; those it does stay so in the next pass and after the loop."""
     reading, rest = loop.reading, True
     for f, env in loop.start:
         lost = [(f, k) for k, v in f.env.items() if isinstance(v, Conflict) and isinstance(env.get(k), (Var, Walk))
@@ -401,7 +402,7 @@ def loses_no_more(loop):
 
 
 def for_around(reader: Reader, later, reading):
-    """The error for a name without a value in a loop: an enclosing loop may have one."""
+    """The error for a name without a value in a loop, or NotSetYet for an enclosing loop that may set it."""
     place = reader.environment.frame, later.name
     around = next(
         (loop for loop in reversed(reader.loops.reading) if loop is not reading and place in loop.unset.first_set), None
@@ -413,7 +414,7 @@ def for_around(reader: Reader, later, reading):
 
 
 def all_carried(reader: Reader, start, names, slots, reading, node):
-    """No array from before the loop is another after a pass unless the loop carries it: it would be forgotten."""
+    """Refuse a loop if a pass replaces an array from before it that it does not carry: the write would be lost."""
     carried = {*reading.stores, *(base_path(reader, env[n])[0] for f, env in start if f is reader.environment.frame
                                   for n in slots if is_array(env.get(n)))}
     for f, env in start:
@@ -434,12 +435,12 @@ def all_carried(reader: Reader, start, names, slots, reading, node):
 
 
 def place_loop(reader: Reader, loop: Any) -> Any:
-    """Append the loop to the block; views of arrays that it has written are read again after it."""
+    """Append the loop to the block, and read views of the arrays that it writes again after it."""
     written, reader.loops.written_in_loop = reader.loops.written_in_loop, None
     loop.policy = "segments" if reader.build.segments else ""
-    lengths_after(reader, loop)
+    set_lengths_after(reader, loop)
     reader.build.block.append(loop)
-    hand_over(reader, *written)
+    update_aliases(reader, *written)
     for env, n, held, path, base in reader.views.views_after:
         if env.get(n) is held:
             env[n] = same_view_again(reader, path, base)
@@ -447,16 +448,16 @@ def place_loop(reader: Reader, loop: Any) -> Any:
 
 
 def left_as_views(reader: Reader, after, names, slots, inner, held, kept, body, head, since, certain):
-    """{name: (array, path)} of names that show what no pass changes, or what is carried, when a pass ends.
+    """{name: (array, path)} of names that hold a view of an unchanged or carried array at the end of a pass.
 
-    The last pass leaves the view of what the array is then.  Its indices are carried, and no copy of its entries.
-    Given with it: what a pass makes.
+    Such a view is read again after the loop: its indices are carried, not its entries.  Also returned: the variables
+    that a pass makes.
     """
     found, items = {}, {value for _, value in held[2].values()}
     ends: dict[Any, list] = {}
     items.update(v for m in names if m not in slots and m in after for v in held_variables(after[m]))
     for n in slots:
-        for var, new in paired(reader, n, inner.get(n, {}), after.get(n, UNDEFINED)).values():
+        for var, new in pair_with_ends(reader, n, inner.get(n, {}), after.get(n, UNDEFINED)).values():
             ends.setdefault(new, []).append((n, var))
     inside = {*all_made([*body, *(head[0] if head else ())]),
               *(v for of in (*inner.values(), *held[1].values()) for v in of.values())}
@@ -466,7 +467,7 @@ def left_as_views(reader: Reader, after, names, slots, inner, held, kept, body, 
             continue
         base, path = base_path(reader, value)
         if not all(type(v.fact) is Array for v in (base, *(v for _, v in path))):
-            continue                # an element of a container is chosen when transforming
+            continue                # an element of a container must be known when transforming
         lengths = {d.normal().symbol for _, v in path for d in v.fact.dims} - {None}
         if path and (base in ends or base not in inside) and all(s.born < since for s in lengths) and all(
                 is_number(v) for made, _ in path for v in operands(made) if v is not viewed(made)) and \
@@ -481,14 +482,14 @@ def left_as_views(reader: Reader, after, names, slots, inner, held, kept, body, 
 
 
 def begins_with(var, n, ends, body, head):
-    """Whether a pass reads the value that a name has when the pass begins."""
+    """Whether a pass reads a name's value from the beginning of the pass."""
     read = {v for s in [*body, *(head[0] if head else ())] for v in all_reads(s)}.union(
         operands(head[1]) if head else ())
     return var in read or any(m != n for m, _ in ends.get(var, ()))
 
 
 def left_as_view(reader: Reader, frame, n, base, path, ends, inside, indices, carries, last):
-    """Notes that a name shows a view of what the loop leaves: at the indices that its last pass ended with."""
+    """Record that a name is a view of an array after the loop, at the indices of the last pass."""
     for v in dict.fromkeys(v for made, _ in path for v in operands(made) if v is not viewed(made) and v in inside):
         if v not in indices:
             indices[v] = Var(v.hint, last.fact(v.fact), TEMPORARY)
@@ -499,7 +500,7 @@ def left_as_view(reader: Reader, frame, n, base, path, ends, inside, indices, ca
 
 
 def keeps_value(reader: Reader, n, value, kept, reading):
-    """Whether it is known what a pass finds in a name that it may not have set itself, when it reads it."""
+    """Whether the fact of a name is stable that a pass may read before it has set it."""
     if n in kept and not isinstance(kept[n], Array):
         return True
     read = (reader.environment.frame, n) in reading.unset.read
@@ -527,7 +528,7 @@ def keeps_value(reader: Reader, n, value, kept, reading):
 
 
 def close_carries(reader: Reader, loop, this, runs, certain, some):
-    """The carries of a loop, and what its names hold afterwards.  A pass's own lengths are no other pass's."""
+    """The carries of a loop; sets its names to their values after it.  Lengths made in a pass differ between passes."""
     frame, shared, since = loop.frame, loop.reading.shared, loop.since
     after, made = dict(frame.env), Closed(since, runs)
     held = this.holders, this.held, this.items, loop.reading.items.lost
@@ -540,7 +541,7 @@ def close_carries(reader: Reader, loop, this, runs, certain, some):
         value = after.get(n, UNDEFINED)
         if n in loop.slots:
             outers = {path: close_name(reader, loop, this, made, n, path, var, new)
-                      for path, (var, new) in paired(reader, n, this.inner.get(n, {}), value).items()}
+                      for path, (var, new) in pair_with_ends(reader, n, this.inner.get(n, {}), value).items()}
             before = frame.env[n]
             frame.env[n] = related_containers(
                 reader, replaced_leaves(reader, before, value, outers), [before, value], shared, (n,))
@@ -559,20 +560,20 @@ def close_carries(reader: Reader, loop, this, runs, certain, some):
 
 
 class Closed:
-    """The carries of a loop that has come to rest."""
+    """The carries of a loop whose facts are stable."""
 
     def __init__(self, since, runs):
-        self.runs = runs                # whether it certainly has a pass
+        self.runs = runs                # whether the loop certainly has a pass
         self.carries = []
-        self.unchanged = {}             # variables that no pass changes: what they are before the loop
-        self.leaving = []               # (what the loop leaves, its storages when a pass begins, when one ends)
-        self.ends = {}                  # what a pass ends with: what the loop leaves
+        self.unchanged = {}             # {variable that no pass changes: its value before the loop}
+        self.leaving = []               # (value after the loop, its storages at the beginning of a pass, at its end)
+        self.ends = {}                  # {value at the end of a pass: value after the loop}
         self.earlier, self.last = (
             Afresh(lambda symbol: symbol.born >= since, label) for label in ("?earlier", "?last"))
 
 
 def close_name(reader: Reader, loop, this, made, n, path, var, new):
-    """What a loop leaves at a path of a carried name; `var` is what a pass begins with, `new` what it ends with."""
+    """The value after a loop at a path of a carried name; `var`, `new`: at the beginning and end of a pass."""
     init = leaf_of(reader, loop.frame.env[n], path)
     if new is var:
         made.unchanged[var] = made.ends[new] = init
@@ -580,7 +581,7 @@ def close_name(reader: Reader, loop, this, made, n, path, var, new):
     outer = made.ends[new] = Var(n.strip(), this.facts[n, path], USER)
     made.leaving.append(
         (outer, reader.memory.tokens[var], storages(reader, new) if isinstance(new, Var) else frozenset()))
-    one_cell_of(reader, outer, [var, new])
+    record_cell(reader, outer, [var, new])
     if var in reader.memory.owned:
         reader.memory.owned.add(outer)
     init, new = as_floats(reader, init, var, reader.build.block), as_floats(reader, new, var, this.body)
@@ -592,7 +593,7 @@ def close_name(reader: Reader, loop, this, made, n, path, var, new):
 
 
 def close_first_set(reader: Reader, loop, this, made, n, value):
-    """What a loop leaves in a name that had no value before it."""
+    """The value after a loop of a name that had no value before it."""
     kept = loop.kept
     if n in kept and not isinstance(kept[n], Array):
         return not_kept(kept[n])
@@ -600,7 +601,7 @@ def close_first_set(reader: Reader, loop, this, made, n, value):
         outer = Var(n.strip(), kept.get(n) or made.last.fact(value.fact), USER)
         before = this.inner[n][()] if n in kept else value.like(fact=made.earlier.fact(value.fact))
         made.leaving.append((outer, storages(reader, before) if n in kept else frozenset(), storages(reader, value)))
-        one_cell_of(reader, outer, [value])
+        record_cell(reader, outer, [value])
         made.carries.append(Carry(before, UNDEFINED, value, outer))
         left_unset(reader, outer, UNDEFINED, value, made.runs)
         if not may_share(reader, value):
@@ -613,7 +614,7 @@ def close_first_set(reader: Reader, loop, this, made, n, value):
 
 
 def without_unchanged(made, body, head):
-    """A loop's statements, which read what no pass changes as it is before the loop."""
+    """A loop's statements, with variables that no pass changes replaced by their values before the loop."""
     unchanged = made.unchanged
     if unchanged:
         body = replaced(body, unchanged)
@@ -625,7 +626,7 @@ def without_unchanged(made, body, head):
 
 
 def all_closed(this, made, body, head):
-    """Whatever a loop reads of what a pass begins with is carried: a check of this module itself."""
+    """Assert that everything a loop reads from the beginning of a pass is carried: an internal check."""
     begun = {v for of in (*this.inner.values(), *this.held.values()) for v in of.values()}
     lost = begun - {c.inner for c in made.carries} - set(made.unchanged)
     if lost:
@@ -636,7 +637,7 @@ def all_closed(this, made, body, head):
 
 
 def held_variables(value):
-    """The variables of a value, and of what it holds."""
+    """The variables of a value and of the values in it."""
     yield from variables_in(value)
     for held in held_by(value):
         yield from held_variables(held)

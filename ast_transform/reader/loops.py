@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Loops: a `for` or a `while` comes in; a loop with its carries, or its unrolled passes, come out."""
+"""Loops: a `for` or a `while` comes in; a loop with its carries, or its unrolled passes, comes out."""
 import functools
 import math
 import operator
@@ -38,10 +38,10 @@ from gradscribe.ast_transform.reader.carries import (
 from gradscribe.ast_transform.reader.container_aliases import restore, snapshot
 from gradscribe.ast_transform.reader.derivatives import root_arguments
 from gradscribe.ast_transform.reader.dispatch import executes, late
-from gradscribe.ast_transform.reader.dynamic_lists import going_over
+from gradscribe.ast_transform.reader.dynamic_lists import while_iterated
 from gradscribe.ast_transform.reader.expressions import evaluate
 from gradscribe.ast_transform.reader.frames import fail, here
-from gradscribe.ast_transform.reader.iteration import pass_by_pass, walk_over, walking
+from gradscribe.ast_transform.reader.iteration import unroll_with_exits, walk_over, walking
 from gradscribe.ast_transform.reader.iterators import made_in_passes, must_be_unwritten
 from gradscribe.ast_transform.reader.loop_fixpoint import place_loop, read_until_stable
 from gradscribe.ast_transform.reader.memory import (
@@ -69,7 +69,7 @@ from gradscribe.ast_transform.source.trees import nodes
 
 
 class Bind(gast.stmt):
-    """Gives a loop's target its value in a pass."""
+    """Binds a loop's target to its value in a pass."""
     _fields = ("target",)
 
     def __init__(self, target, run):
@@ -83,27 +83,27 @@ def execute_for(reader: Reader, node):
     node = made_in_passes(reader, node)
     value = evaluate(reader, node.iter)
     walk = walk_over(reader, value, node.iter)
-    with pending_values(reader, [source for _, _, source in walk.items]) as held, going_over(reader, value, walk):
+    with pending_values(reader, [source for _, _, source in walk.items]) as held, while_iterated(reader, value, walk):
         walk.held = held
-        outcome = walked_over(reader, node, walk)
-        if walk.static is None:         # a pass may have written what the next one's element is made of
+        outcome = read_for_loop(reader, node, walk)
+        if walk.static is None:         # a pass may have written what the next element is computed from
             must_be_unwritten(reader, walk.reads, node.iter)
         return outcome
 
 
-def walked_over(reader: Reader, node, walk):
+def read_for_loop(reader: Reader, node, walk):
     if getattr(node, "exits", None) is not None:
-        return left_early(reader, node, walk)
+        return read_for_with_exit(reader, node, walk)
     if walk.static is not None and not walk.static:
         return None
-    with within_loop(reader, node, walk) as written_out:
-        return write_out_passes(reader, node, walk) if written_out else stays_a_loop(reader, node, walk)
+    with within_loop(reader, node, walk) as unrolled:
+        return unroll_passes(reader, node, walk) if unrolled else read_as_loop(reader, node, walk)
 
 
 @contextmanager
 def within_loop(reader: Reader, node, walk):
-    """Notes a loop that may be written out, with the loops around it; gives whether it is."""
-    place, number = here(reader, node), passes_now(reader, walk)
+    """A context that records a loop that may be unrolled, with its enclosing loops; its value: whether it is."""
+    place, number = here(reader, node), pass_count(reader, walk)
     if number is not None:
         reader.loops.countable[place] = number, tuple(reader.loops.around)
     reader.loops.around.append(place)
@@ -113,8 +113,8 @@ def within_loop(reader: Reader, node, walk):
         reader.loops.around.pop()
 
 
-def passes_now(reader: Reader, walk):
-    """How many passes a loop has, as it is written or in the example; None if only running tells."""
+def pass_count(reader: Reader, walk):
+    """The number of passes of a loop, from the source or the example arguments; None if known only at run time."""
     if walk.static is not None:
         return len(walk.static)
     length = fact_of(walk.count).length if isinstance(walk.count, Var) else None
@@ -122,19 +122,19 @@ def passes_now(reader: Reader, walk):
 
 
 def fixed_number(reader: Reader, walk):
-    """Whether the number of passes is certain; the version holds to that of the example."""
+    """Whether the number of passes is fixed; the version is then specialised to it."""
     if walk.static is not None or isinstance(walk.count, Const):
         return True
     length = fact_of(walk.count).length
     return unify(length, Length(None, length.size))
 
 
-def stays_a_loop(reader: Reader, node, walk):
-    """Read a loop as a loop, where that is possible."""
+def read_as_loop(reader: Reader, node, walk):
+    """Read a loop as a loop if possible; otherwise unroll it."""
     can_stay = walk.count is not None
     must = walk.static is None
     if not can_stay:
-        return write_out_passes(reader, node, walk)
+        return unroll_passes(reader, node, walk)
     before, held, outer = snapshot(reader), list(reader.build.block), reader.loops.must_stay
     reader.loops.must_stay = must
     try:
@@ -145,7 +145,7 @@ def stays_a_loop(reader: Reader, node, walk):
             raise
         restore(before)
         reader.build.block[:] = held
-        return write_out_passes(reader, node, walk)
+        return unroll_passes(reader, node, walk)
     except (NotALoop, ShapeError, LanguageError) as error:
         if must:
             if isinstance(error, NotALoop):
@@ -153,26 +153,26 @@ def stays_a_loop(reader: Reader, node, walk):
                 if passes is not None:
                     restore(before)
                     reader.build.block[:] = held
-                    return first_apart(reader, node, walk, error) if passes else None
-                fail_in_passes(reader, error, node)
-            write_out_loop(reader, here(reader, node))
+                    return peel_first_pass(reader, node, walk, error) if passes else None
+                unroll_or_fail(reader, error, node)
+            request_unrolling(reader, here(reader, node))
             raise
         restore(before)
         reader.build.block[:] = held
-        return write_out_passes(reader, node, walk)
+        return unroll_passes(reader, node, walk)
     finally:
         reader.loops.must_stay = outer
 
 
-def still_shown(reader: Reader, walk, node):
-    """What a loop walks over is known in each pass."""
+def refuse_stale_walk(reader: Reader, walk, node):
+    """Refuse a loop if the body may change the array that it iterates over."""
     if any(isinstance(s, Conflict) for s in walk.held):
         fail(reader, LanguageError, "this may be a view or a copy of an array that the loop changes",
              getattr(node, "iter", node), "Loop over a copy: .copy().")
 
 
 def certain_passes(reader: Reader, walk):
-    """Whether a loop over an argument's axis runs at all, which the version then holds to; None if not certain."""
+    """Whether a loop over an argument's axis has a pass, to which the version is specialised; None if not known."""
     if isinstance(walk.count, Const):
         return walk.count.value > 0
     fact = fact_of(walk.count)
@@ -185,8 +185,8 @@ def certain_passes(reader: Reader, walk):
     return True
 
 
-def first_apart(reader: Reader, node, walk, reason):
-    """The first pass before the loop, where it gives what is carried another kind."""
+def peel_first_pass(reader: Reader, node, walk, reason):
+    """Read the first pass before the loop (loop peeling), because it changes the kind of a carried value."""
     try:
         assign(reader, node.target, walk.at(Const(0), [reader.build.item(s, Const(0), h) for h, _, s in walk.items]))
         outcome = read_block(reader, node.body)
@@ -194,7 +194,7 @@ def first_apart(reader: Reader, node, walk, reason):
             return outcome
         if isinstance(walk.count, Const) and walk.count.value == 1:
             return None
-        still_shown(reader, walk, node)
+        refuse_stale_walk(reader, walk, node)
         rest = tuple((h, f, reader.build.item(s, Slice(Const(1), None, None)))
                      for (h, f, _), s in zip(walk.items, walk.held))
         later = reader.build.apply(operator.sub, walk.count, Const(1))
@@ -202,51 +202,51 @@ def first_apart(reader: Reader, node, walk, reason):
             return for_loop(reader, node, Walk(None, later, rest, lambda index, items: walk.bind(
                 reader.build.apply(operator.add, index, Const(1)), items), held=held))
     except NotALoop:
-        fail_in_passes(reader, reason, node)
+        unroll_or_fail(reader, reason, node)
     except (ShapeError, LanguageError):
-        write_out_loop(reader, here(reader, node))
+        request_unrolling(reader, here(reader, node))
         raise
 
 
-def fail_in_passes(reader: Reader, reason, node):
-    """What a loop carries changes from pass to pass: it is written out, or refused where it is too long."""
-    write_out_loop(reader, here(reader, node))
+def unroll_or_fail(reader: Reader, reason, node):
+    """Unroll a loop whose carries change from pass to pass, or refuse it if it is too long."""
+    request_unrolling(reader, here(reader, node))
     fail(reader, LanguageError, str(reason), node, "Use a loop whose number of passes is a literal.")
 
 
-def left_early(reader: Reader, node, walk):
-    """A for loop with a break or a return."""
+def read_for_with_exit(reader: Reader, node, walk):
+    """Read a for loop with a break or a return."""
     exits = node.exits
     for flag in (exits.stop, exits.returned):
         reader.environment.frame.env[flag] = Const(False)
-    with within_loop(reader, node, walk) as written_out:
-        return pass_by_pass(reader, node, walk) if written_out else left_by_a_flag(reader, node, walk)
+    with within_loop(reader, node, walk) as unrolled:
+        return unroll_with_exits(reader, node, walk) if unrolled else read_with_flag(reader, node, walk)
 
 
-def left_by_a_flag(reader: Reader, node, walk):
-    """Read a loop with an early exit as a loop, where that is possible."""
+def read_with_flag(reader: Reader, node, walk):
+    """Read a loop with an early exit as a loop if possible; otherwise unroll it."""
     if walk.count is None or not all(is_array(s) or _is_range(s) for _, _, s in walk.items):
         if walk.static is None:
             fail(reader, LanguageError, "a loop over this cannot be left early", node, "Loop over range(len(...)).")
-        return pass_by_pass(reader, node, walk)
+        return unroll_with_exits(reader, node, walk)
     before, held = snapshot(reader), list(reader.build.block)
     try:
-        return by_index(reader, node, walk)
+        return read_as_while(reader, node, walk)
     except (ShapeError, LanguageError, Demand) as error:
         if walk.static is None:
             if not isinstance(error, Demand):
-                write_out_loop(reader, here(reader, node))
+                request_unrolling(reader, here(reader, node))
             raise
         restore(before)
         reader.build.block[:] = held
-        return pass_by_pass(reader, node, walk)
+        return unroll_with_exits(reader, node, walk)
 
 
-def by_index(reader: Reader, node, walk):
-    """A loop that is left early, as a while loop over an index."""
+def read_as_while(reader: Reader, node, walk):
+    """Read a for loop that is left early as a while loop over an index."""
     exits = node.exits
     target = getattr(node.target, "id", "_") if walk.plain else "_"
-    index, count = "i" if target == "_" else target, " n"           # no name of the user's begins with a blank
+    index, count = "i" if target == "_" else target, " n"           # no name in the source begins with a blank
     index, count = index + exits.stop[4:], count + exits.stop[4:]
     reader.environment.frame.env[index], reader.environment.frame.env[count] = Const(0), walk.count
     name = functools.partial(gast.Name, annotation=None, type_comment=None)
@@ -256,7 +256,7 @@ def by_index(reader: Reader, node, walk):
 
     def bind():
         place = reader.environment.frame.env[index]
-        still_shown(reader, walk, node)
+        refuse_stale_walk(reader, walk, node)
         values = [reader.build.item(entry_of_pass(reader, s), place, h) if not _is_range(s) else
                   entry_of_range(s.args, place, reader.build.apply, Const) for h, _, s in walk.items]
         assign(reader, node.target, walk.at(place, values))
@@ -277,8 +277,8 @@ def execute_bind(reader: Reader, node):
     node.run()
 
 
-def write_out_passes(reader: Reader, node, walk):
-    with written_out_passes(reader, walk, node) as (number, enter):
+def unroll_passes(reader: Reader, node, walk):
+    with unrolled_loop(reader, walk, node) as (number, enter):
         for k in range(number):
             enter(k)
             outcome = read_block(reader, node.body)
@@ -290,9 +290,9 @@ def write_out_passes(reader: Reader, node, walk):
 
 @late
 @contextmanager
-def written_out_passes(reader: Reader, walk, node):
-    """(number, enter) of a loop that is written out: enter(k) gives its target what the pass k walks over."""
-    number = passes_now(reader, walk)
+def unrolled_loop(reader: Reader, walk, node):
+    """A context for an unrolled loop: (number of passes, enter), where enter(k) binds the target for pass k."""
+    number = pass_count(reader, walk)
     with pending_values(reader, list(walk.static or ())) as values, walking(reader, walk, node) as stays:
         def enter(k):
             stays(k)
@@ -300,7 +300,7 @@ def written_out_passes(reader: Reader, walk, node):
                 return
             if walk.static is not None:
                 return assign(reader, node.target, passed_value(reader, values[k]))
-            still_shown(reader, walk, node)
+            refuse_stale_walk(reader, walk, node)
             place = Const(k)
             values_now = [entry_of_range(s.args, place, reader.build.apply, Const) if _is_range(s)
                           else reader.build.item(s, place, h) for (h, _, _), s in zip(walk.items, walk.held)]
@@ -328,7 +328,7 @@ def for_loop(reader: Reader, node, walk):
     reader.loops.natural_indices |= {index, *(v for v, source in items if from_zero(source))}
 
     def enter():
-        still_shown(reader, walk, node)
+        refuse_stale_walk(reader, walk, node)
         bound = walk.at(index, [row_of_pass(reader, v, source, index) for v, source in items])
         name_after(node.target, bound, {index, *(v for v, _ in items)})
         assign(reader, node.target, bound)
@@ -351,23 +351,23 @@ def for_loop(reader: Reader, node, walk):
 
 
 @late
-def write_out(reader: Reader, conflict, node):
-    """What shares memory may depend on the pass: loops of few passes, as many as an argument says, are written out.
+def unroll_for_conflict(reader: Reader, conflict, node):
+    """Unroll the short loops around a memory conflict, because which arrays share memory may depend on the pass.
 
-    Then each array is known by itself; the version holds for this number of passes.
+    After unrolling, the aliases of each array are known; the version is specialised to the number of passes.
     """
     if not conflict.memory:
         return
     for place in reader.loops.countable:
-        write_out_loop(reader, place)
+        request_unrolling(reader, place)
     for count in reader.loops.counted:
         lengths = [r.fact.length for r in root_arguments(reader, count) if isinstance(r.fact, Array)]
         if lengths and all(n is not None and n.normal().size in range(FEW) for n in lengths):
             demand(reader, root_arguments(reader, count)[0], "the number of passes", node)
 
 
-def write_out_loop(reader: Reader, place):
-    """Reads all once more with this loop written out, where a body stands few times for all loops around it."""
+def request_unrolling(reader: Reader, place):
+    """Restart the reading with this loop unrolled, if that makes few copies of its body."""
     chosen = {*reader.loops.unrolled, place}
 
     def copies(loop):
@@ -379,7 +379,7 @@ def write_out_loop(reader: Reader, place):
 
 
 def row_of_pass(reader: Reader, var, source, index):
-    """What a loop walks over in a pass: a row of an array that the loop changes is read anew."""
+    """The element of a pass; a row of an array that the loop changes is read from its current value."""
     current = entry_of_pass(reader, source)
     if current is not source:
         return reader.build.item(current, index, var.hint, var.kind)
@@ -388,7 +388,7 @@ def row_of_pass(reader: Reader, var, source, index):
 
 
 def entry_of_pass(reader: Reader, source: Any) -> Any:
-    """What a loop walks over, as it is in this pass."""
+    """The current value, in this pass, of an array that a loop iterates over."""
     if not is_array(source):
         return source
     base, path = base_path(reader, source)
@@ -429,7 +429,7 @@ def execute_while(reader: Reader, node):
 
 
 def has_passes(count):
-    """Whether a loop has a pass for certain: for the lengths and whole numbers that the version is made for."""
+    """Whether a loop certainly has a pass, for the lengths and integers to which the version is specialised."""
     length = fact_of(count).length
     return length is not None and length.demand(1)
 

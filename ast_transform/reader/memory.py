@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Writes into arrays (alias analysis): a write comes in; new values of the array and of its aliases come out.
 
-A write makes a new value (`x_1 = put(x, i, v)`).  Every name that shows the same storage is given its new value at
-once: the array itself, or the same view of it.  A name that only may show it becomes a Conflict, an error where it is
-read.  A loop that writes into an array from before it carries that array under a separate name.
+A write makes a new value (`x_1 = put(x, i, v)`).  Each alias, a name whose array is in the same storage, gets its new
+value at once: the array itself, or the same view of it.  A name that may or may not be an alias becomes a Conflict,
+which is an error where it is read.  A loop that writes into an earlier array carries it under a separate name.
 """
 import operator
 from collections.abc import Callable, Collection, Iterator
@@ -32,30 +32,30 @@ from gradscribe.ast_transform.reader.views import (
     index_of,
     is_array,
     is_number,
+    is_plain_number,
     is_view,
     is_whole,
     joined,
     locked_by,
     made_as,
     may_be_cell,
-    may_show,
     moved_back,
-    not_let,
     one_entry,
     own_view,
+    possible_sources,
+    refuse_if_locked,
     rowwise,
     same_view_again,
-    shows_nothing,
 )
 from gradscribe.ast_transform.source.diagnose import OF_OBJECTS, LanguageError, ShapeError
 
 
 class NeedsParts(Exception):
-    """An array inside a container that is an argument is written: the container's parts must be values of their own."""
+    """Raised if an array inside a container argument is written: the container must be read part by part."""
 
 
 class NeedsPasses(Exception):
-    """What shares memory depends on the pass: a loop of few passes is written out."""
+    """Raised if aliases depend on the pass of a loop: the function is read again with that loop unrolled."""
 
     def __init__(self, origin):
         super().__init__(str(origin))
@@ -63,7 +63,7 @@ class NeedsPasses(Exception):
 
 
 class NeedsStore(Exception):
-    """A loop writes into an array from before it, which it does not carry yet."""
+    """Raised if a loop writes into an array from before it that it does not carry yet."""
 
     def __init__(self, loop, root):
         super().__init__(root.hint)
@@ -71,7 +71,7 @@ class NeedsStore(Exception):
 
 
 class NotSetYet(Exception):
-    """A name that an earlier pass of a loop may have set, whose value there is not known yet; and the error if not."""
+    """Raised for a name that an earlier pass may have set; `error` is the error if none does."""
 
     def __init__(self, loop, name, error):
         super().__init__(str(error))
@@ -79,7 +79,7 @@ class NotSetYet(Exception):
 
 
 def storages(reader: Reader, var: Any) -> frozenset:
-    """The storages that an array may be in; one that was made afresh is a storage of its own."""
+    """The storages that an array may be in; a newly made array has a storage of its own."""
     found = reader.memory.tokens.get(var)
     if found is None:
         made = made_as(reader, var)
@@ -89,43 +89,43 @@ def storages(reader: Reader, var: Any) -> frozenset:
             found = storages(reader, viewed(made))
         else:
             found = frozenset({var})
-            if isinstance(made, Apply) and not shows_nothing(reader, var):
-                found = found.union(*map(partial(storages, reader), may_show(reader, made)))
+            if isinstance(made, Apply) and not is_plain_number(reader, var):
+                found = found.union(*map(partial(storages, reader), possible_sources(reader, made)))
         reader.memory.tokens[var] = found
     return found
 
 
 def distinct_storages(reader: Reader, left: list) -> None:
-    """The storages of what a loop leaves: (value, where it was when a pass began, where it is when one ends).
+    """Set the storages of values after a loop: (value, its storages at the beginning of a pass, at its end).
 
-    Arrays that a loop exchanges are in one another's storages after it, but no two in one: what shares nothing when
-    a pass begins and nothing when it ends shares nothing.  A storage that something else shows stays named.
+    Arrays that a loop swaps are in each other's storages after it, but no two in the same one: values that share
+    nothing at the beginning and the end of a pass share nothing.  A storage that other values use is kept.
     """
     mine = {value for value, _, _ in left}
     for value, first, last in left:
         reader.memory.tokens[value] = frozenset({value}) | first | last
-    elsewhere = frozenset().union(*(storages(reader, v) for _, _, v in places_that_show(reader) if v not in mine))
+    elsewhere = frozenset().union(*(storages(reader, v) for _, _, v in held_arrays(reader) if v not in mine))
     for k, (value, first, last) in enumerate(left):
         meets = [v for v, before, after in left[:k] if first & before or last & after]
-        reader.memory.stood_for[value] = first | last
+        reader.memory.possible_storages[value] = first | last
         reader.memory.tokens[value] = (first | last) & elsewhere | {value, *meets}
 
 
 def may_be_in(reader: Reader, var: Any) -> frozenset:
-    """The storages of an array, and those that it may be in because a loop exchanges arrays."""
-    return stood_for_by(reader, storages(reader, var))
+    """The storages of an array, including those that it may be in because a loop swaps arrays."""
+    return with_possible_storages(reader, storages(reader, var))
 
 
-def stood_for_by(reader: Reader, tokens):
-    """These storages, and those that each may be one of: what a loop leaves is in one of those from before it."""
+def with_possible_storages(reader: Reader, tokens):
+    """These storages, and for a value after a loop all storages from before the loop that it may be in."""
     found = list(tokens)
     for t in found:
-        found += [u for u in reader.memory.stood_for.get(t, ()) if u not in found]
+        found += [u for u in reader.memory.possible_storages.get(t, ()) if u not in found]
     return frozenset(found)
 
 
-def places_that_show(reader: Reader) -> Any:
-    """(holder, key, value) of every array that a name or a container shows, and what may be one without axes."""
+def held_arrays(reader: Reader) -> Any:
+    """(holder, key, value) of each array that a name or container holds, including values that may be 0-d arrays."""
     frames, seen = list(reader.environment.stack), set()
 
     def visit(holder, key, value):
@@ -154,15 +154,15 @@ def places_that_show(reader: Reader) -> Any:
             yield from visit(held.env, k, value)
 
 
-def shows_a_cell(reader: Reader, old: Any) -> bool:
+def has_cell_alias(reader: Reader, old: Any) -> bool:
     """Whether a zero-dimensional array that an augmented assignment changes may have an alias."""
-    shown, mine = [v for _, _, v in places_that_show(reader)], storages(reader, old)
+    shown, mine = [v for _, _, v in held_arrays(reader)], storages(reader, old)
     return sum(v is old for v in shown) > 1 or any(v is not old and storages(reader, v) & mine for v in shown)
 
 
 @contextmanager
 def pending_values(reader: Reader, values: list) -> Iterator[Any]:
-    """Values that are used once more has been read: a write meanwhile is seen in them too."""
+    """A context that keeps values up to date if a write happens before they are used."""
     reader.memory.pending.append(Held(values))
     try:
         yield values
@@ -171,7 +171,7 @@ def pending_values(reader: Reader, values: list) -> Iterator[Any]:
 
 
 def fresh_result(reader: Reader, result: Any, operands: list) -> Any:
-    """What an operation of the user's makes is an array of its own, also where it is known to be an operand's."""
+    """The result of a user's operation as a new array, also if it was simplified to one of the operands."""
     if not is_array(result) or not reader.environment.frame.plain or not any(result is o for o in operands):
         return result
     new = reader.build.let(result.hint, result, result.fact)
@@ -226,7 +226,7 @@ def can_write(reader: Reader, holder: Any, node: gast.AST | None) -> None:
              "Put a new array into another list, or write into an array of them all: np.array(items).")
     locked = locked_by(reader, base)
     if locked is not None:
-        not_let(reader, locked, node)
+        refuse_if_locked(reader, locked, node)
     if not of_one_dtype(reader, base):
         fail(reader, ShapeError, f"{base.hint} holds whole numbers on one path and {base.fact.dtype} on another: "
              "what is written may be cut off", node, "Create it with the dtype that holds both.")
@@ -245,8 +245,8 @@ def can_write(reader: Reader, holder: Any, node: gast.AST | None) -> None:
 
 
 def writes_storages(reader: Reader, written: frozenset, node: gast.AST | None) -> None:
-    """What is written may be an argument, and must be no array from outside the function."""
-    written = stood_for_by(reader, written)
+    """Record that arguments are written; refuse a write into an array from outside the function."""
+    written = with_possible_storages(reader, written)
     for outside, _ in reader.environment.captured.values():
         if written & storages(reader, outside):
             fail(reader, LanguageError, f"{outside.hint} is an array from outside the function: writing into it "
@@ -255,7 +255,7 @@ def writes_storages(reader: Reader, written: frozenset, node: gast.AST | None) -
         reader.memory.writes_arguments = True
 
 
-def must_be_apart(reader: Reader, arguments: list) -> None:
+def require_distinct_storages(reader: Reader, arguments: list) -> None:
     """Require that the arrays given to a function that writes into them have different storages."""
     known = [storages(reader, v) for v in arguments if is_array(v)]
     if any(a & b for k, a in enumerate(known) for b in known[:k]):
@@ -277,7 +277,7 @@ def put_entry(reader: Reader, x, index, value, function, node):
             f"{spelled_value(reader, value)} does not fit into x[index], which has {slot.rank} axes",
             node,
         )
-    if given.rank > slot.rank:      # NumPy leaves out axes of length one before the others
+    if given.rank > slot.rank:      # NumPy drops leading axes of length one
         lead = (0,) * (given.rank - slot.rank)
         value = reader.build.item(as_operand(reader, value), Const(lead if len(lead) > 1 else 0), value.hint)
     new = reader.build.let(hint, Apply(function, (x, index, value)), x.fact, x.kind)
@@ -286,8 +286,8 @@ def put_entry(reader: Reader, x, index, value, function, node):
 
 
 def joined_index(reader: Reader, path, index):
-    """One index for a view made by numbers and whole axes and the index into it; None if they do not join."""
-    if gathers(index):              # an integer beside an index array is one of its kind
+    """One index that combines a view by integers and whole axes with an index into it; None if not possible."""
+    if gathers(index):              # beside an index array, an integer is broadcast with it
         return None
     parts: Any = []
     for made, _ in path:
@@ -303,7 +303,7 @@ def joined_index(reader: Reader, path, index):
 
 @contextmanager
 def no_writes(reader: Reader, where: str, node: gast.AST | None) -> Iterator[Any]:
-    """An expression that may be skipped, or is asked once more than a body runs, writes nothing."""
+    """A context that refuses writes in an expression that may be skipped, or evaluated more often than a loop body."""
     before = reader.memory.writes
     yield
     if reader.memory.writes != before:
@@ -311,13 +311,13 @@ def no_writes(reader: Reader, where: str, node: gast.AST | None) -> Iterator[Any
 
 
 def update_names(reader: Reader, holder, base, root, node):
-    """Give every name that refers to a storage its new contents."""
+    """Update all aliases of a storage after a write into it."""
     reader.memory.writes += 1
     reader.memory.written.append(storages(reader, holder))
     written, line = storages(reader, holder), getattr(node, "lineno", 0)
     reader.memory.tokens[root], reader.views.layouts[root] = storages(reader, base), rowwise(reader, base)
-    shown = [(p, k, v) for p, k, v in places_that_show(reader) if storages(reader, v) & written]
-    changed = dispatch.changed_too(reader, base, root, {base_path(reader, v)[0] for _, _, v in shown}, node)
+    shown = [(p, k, v) for p, k, v in held_arrays(reader) if storages(reader, v) & written]
+    changed = dispatch.updated_arrays(reader, base, root, {base_path(reader, v)[0] for _, _, v in shown}, node)
     memo = {}
     for place, key, value in shown:
         if value not in memo:
@@ -327,13 +327,13 @@ def update_names(reader: Reader, holder, base, root, node):
         _set(place, key, memo[value])
 
 
-def hand_over(reader: Reader, mapping: dict, but: Collection[Any] = ()) -> None:
-    """Update names that refer to arrays, or to views of them, to the new values of the arrays."""
+def update_aliases(reader: Reader, mapping: dict, but: Collection[Any] = ()) -> None:
+    """Update the names of arrays, and of views of them, to the arrays' new values."""
     memo = {}
     for old, new in mapping.items():
         reader.views.layouts[new] = rowwise(reader, old)
-    dispatch.handed_over(reader, mapping)
-    for place, key, value in list(places_that_show(reader)):
+    dispatch.renamed_choices(reader, mapping)
+    for place, key, value in list(held_arrays(reader)):
         if place is reader.environment.frame.env and key in but:
             continue
         first, path = base_path(reader, value)
@@ -344,11 +344,11 @@ def hand_over(reader: Reader, mapping: dict, but: Collection[Any] = ()) -> None:
 
 
 class Items:
-    """Containers of which a loop being read must carry items, by their places."""
+    """Places of containers whose items a loop being read must carry."""
 
     def __init__(self):
-        self.containers = []                # whose items change
-        self.lost = []                      # items that a pass may have changed, or not
+        self.containers = []                # containers whose items change
+        self.lost = []                      # items that a pass may or may not have changed
         self.grown = []                     # lists that a pass makes longer or shorter, with their new elements
 
 
@@ -356,29 +356,29 @@ class Unset:
     """Names that may have no value in a pass of a loop being read."""
 
     def __init__(self):
-        self.read = set()                   # (frame, name) of what is read where the pass may not have set it
-        self.first_set = set()              # (frame, name) of what no one has set when the first pass begins
-        self.left_out = False               # whether an arm was left out that reads one of these
+        self.read = set()                   # (frame, name) that is read where the pass may not have set it
+        self.first_set = set()              # (frame, name) without a value before the first pass
+        self.left_out = False               # whether an arm that reads one of these was skipped
 
 
 class Loop:
-    """A loop being read: the arrays from before it that it does not carry, and the arrays and containers it must."""
+    """A loop being read: the earlier arrays that it does not carry, and what it must carry."""
 
     def __init__(self, since):
-        self.since = since                  # lengths that are born later belong to the loop
+        self.since = since                  # length symbols created later belong to the loop
         self.entry, self.stores, self.lost = set(), {}, []
         self.items, self.unset = Items(), Unset()
         self.longer = set()                 # names of lists that a pass makes longer by items = items + [...]
-        self.cells = set()                  # names whose value may be an array without axes when a pass ends
-        self.shared = {}                    # by name and place in it: the containers that it may be when a pass ends
-        self.before = frozenset()           # what names show when a pass begins: the storages
-        self.around = frozenset()           # of them those of what the loop does not carry
-        self.lent = set()                   # names whose array may be another's when a pass ends
+        self.cells = set()                  # names whose value may be a 0-d array at the end of a pass
+        self.shared = {}                    # {place: containers that it may be at the end of a pass}
+        self.before = frozenset()           # storages that names use at the beginning of a pass
+        self.around = frozenset()           # those of them whose arrays the loop does not carry
+        self.maybe_aliased = set()          # names whose array may have an alias at the end of a pass
         self.written = frozenset()          # the storages that a pass writes into
-        self.carried = {}                   # by name and place in it: the storage of what it carries, in each reading
+        self.carried = {}                   # {place: storage of the carried array}, kept between readings
 
     def token(self, key, var):
-        """The storage of a carried array: the same each time that the body is read."""
+        """The storage of a carried array, which is the same in each reading of the body."""
         return frozenset({self.carried.setdefault(key, var)})
 
 
@@ -408,7 +408,7 @@ def refuse_write(reader: Reader, target: gast.AST | None, holder: Any = None) ->
 
 
 def of_one_dtype(reader: Reader, var, known=None):
-    """Whether an array has the same dtype on every path; a result computed from it and from ints may not."""
+    """Whether an array certainly has the same dtype on every path."""
     if not reader.kinds.ints_or_floats:
         return True
     known = dict.fromkeys(reader.kinds.ints_or_floats, False) if known is None else known
@@ -423,9 +423,9 @@ def of_one_dtype(reader: Reader, var, known=None):
 
 
 def put_back(reader: Reader, path: list, new: Any, node: gast.AST | None) -> Any:
-    """The array that a view is one of, after the view has become `new`.
+    """The new value of the array of a view, after the view has become `new`.
 
-    A view of all entries moves them; the adjoint of that, which the record has, moves them back.
+    A view of all entries rearranges them; the adjoint in its rule record gives the inverse.
     """
     for made, _ in reversed(path):
         parent, own = cast(Var, viewed(made)), own_view(reader, made)
@@ -440,13 +440,13 @@ def put_back(reader: Reader, path: list, new: Any, node: gast.AST | None) -> Any
             new = reader.build.let(parent.hint, Apply(put, (parent, made.args[1], new)), parent.fact, parent.kind) \
                 if parent.fact.dims else one_entry(reader, new, parent)
         else:
-            new = alias_of(reader, moved_back(reader, made, new, parent, node))      # an array, no view of the view
+            new = alias_of(reader, moved_back(reader, made, new, parent, node))   # an array of its own
         reader.memory.tokens[new], reader.views.layouts[new] = storages(reader, parent), rowwise(reader, parent)
     return new
 
 
-def one_cell_of(reader: Reader, var: Any, values: list | tuple) -> None:
-    """Notes that a value is one of others, where these may be arrays without axes."""
+def record_cell(reader: Reader, var: Any, values: list | tuple) -> None:
+    """Record that a value may be one of several 0-d arrays, and its storages."""
     found = [v for v in values if may_be_cell(reader, v)]
     if found and isinstance(var, Var) and isinstance(var.fact, Array) and not var.fact.dims and not var.fact.weak:
         reader.views.cells.add(var)

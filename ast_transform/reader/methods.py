@@ -22,7 +22,7 @@ from gradscribe.ast_transform.reader.dispatch import SPECIAL, late
 from gradscribe.ast_transform.reader.dynamic_lists import (
     array_of_grown,
     copied_list,
-    gone_through_once,
+    exhaust_generator,
     grown_method,
     length_of_grown,
     list_of,
@@ -35,9 +35,9 @@ from gradscribe.ast_transform.reader.objects import (
     assign_attribute,
     class_of,
     dunder,
+    guard_object,
     has_attribute,
     put_attribute,
-    stays_as_it_is,
 )
 from gradscribe.ast_transform.reader.operands import (
     as_operand,
@@ -137,13 +137,13 @@ def unknown_method(reader: Reader, name, node):
 
 
 def method_as_function(reader: Reader, value, name, args, words, node):
-    """A method that is a function of NumPy with the array as its first argument."""
+    """The value of a method for which NumPy has a function with the array as its first argument."""
     order = "C"
     if name == "copy" and "order" in words:
         order = known_value(reader, words.pop("order"), "order of copy", node)
     result = dispatch.call_known(reader, METHODS[name], [value, *args], words, node)
     if name == "flatten":
-        return alias_of(reader, result)         # an array of its own, ravel's may be none
+        return alias_of(reader, result)         # flatten always copies, np.ravel may not
     if name == "copy" and isinstance(result, Var) and order == "C":
         reader.views.layouts[result] = True     # np.copy keeps the operand's order, the method does not
     return result
@@ -186,7 +186,7 @@ def scalar_of(reader: Reader, value, node):
 
 @late
 def converted(reader: Reader, value: Any, dtype: Any, node: gast.AST | None, shares: bool = False) -> Any:
-    """A value of a dtype; shares: where it has that already, the array itself, which may be so on one path only."""
+    """A value converted to a dtype; shares: as with copy=False, the result may be the array itself on some path."""
     if not isinstance(value, (Var, Const)) or not isinstance(fact_of(value), Array):
         if isinstance(value, Struct):
             value = array_of(reader, value, node)
@@ -223,7 +223,7 @@ def call_len(reader: Reader, function, args, words, node):
             fail(reader, ShapeError, "a scalar has no length", node)
         return reader.build.length(value, 0)
     if isinstance(value, Const):
-        stays_as_it_is(reader, value, len)
+        guard_object(reader, value, len)
         return Const(len(value.value))
     if isinstance(value, Var) and isinstance(value.fact, Opaque):
         quoted = Quoted(gast.parse("len(text)", mode="eval").body, ("text",), None)
@@ -285,7 +285,7 @@ def call_sum(reader: Reader, function, args, words, node):
     if isinstance(value, Var) and isinstance(value.fact, Array):
         total = dispatch.rule_call(reader, np.sum, [value], {"axis": Const(0)}, node)
         if value.fact.kind in "iu" and np.dtype(fact_of(total).dtype) != np.dtype(value.fact.dtype):
-            total = reader.build.cast(total, value.fact.dtype, "total")       # Python adds short numbers as they are
+            total = reader.build.cast(total, value.fact.dtype, "total")       # Python does not widen narrow integers
         start = args[1:] or [words[n] for n in words]
         return dispatch.binary(reader, operator.add, start[0], total, node) if start else total
     start = args[1:] or ([words["start"]] if "start" in words else [])
@@ -294,7 +294,7 @@ def call_sum(reader: Reader, function, args, words, node):
 
 @late
 def python_sum(reader: Reader, items, node, start=None):
-    """Python's sum, which begins with 0: one array alone is a new one, and truth values become numbers."""
+    """Python's sum, which starts with 0: so a single array is copied, and booleans become integers."""
     total, items = start, [settle(reader, item) for item in items]
     if total is None and items and isinstance(items[0], (Const, Var)):
         first = fact_of(items[0])
@@ -318,7 +318,7 @@ def call_container(reader: Reader, function, args, words, node):
     if isinstance(value, Struct) and value.kind == "dict":
         return Struct(function.__name__, [Const(k) for k in value.keys])
     if function is list and isinstance(value, Grown):
-        gone_through_once(reader, value, node)
+        exhaust_generator(reader, value, node)
         return copied_list(reader, value)
     if function is list and isinstance(value, Rows):
         return copied_rows(reader, value)
@@ -348,7 +348,7 @@ def reduced_items(reader: Reader, value, node):
 
 
 def reduce_loop(reader: Reader, args, node):
-    """reduce over an array of unknown length: a loop from its first row."""
+    """functools.reduce over an array of unknown length: a loop that starts with the first row."""
     env = reader.environment.frame.env
     x = settle(reader, args[1])
     if len(args) > 2:
@@ -401,7 +401,7 @@ def isinstance_of_value(reader: Reader, function: Callable, args: list, words: d
     if isinstance(value, (Struct, Grown, Rows)) and not (isinstance(value, Struct) and value.kind == "iterator"):
         return Const(issubclass(class_of(reader, value), classes))
     if isinstance(value, Var) and isinstance(value.fact, Array):
-        return asked_of_types(reader, value, lambda cls: issubclass(cls, classes), node)
+        return decide_by_types(reader, value, lambda cls: issubclass(cls, classes), node)
     if isinstance(value, (FunctionValue, Bound, Method)):
         kinds = (types.FunctionType,) if isinstance(value, FunctionValue) else (
             functools.partial, types.MethodType) if isinstance(value, Bound) else (
@@ -413,8 +413,8 @@ def isinstance_of_value(reader: Reader, function: Callable, args: list, words: d
          "Test the types of arguments, and of literals.")
 
 
-def asked_of_types(reader: Reader, value: Any, answer: Callable, node: gast.AST | None) -> Any:
-    """What is asked of the type of an array or a number, where all types that it may have agree."""
+def decide_by_types(reader: Reader, value: Any, answer: Callable, node: gast.AST | None) -> Any:
+    """answer(type of a number or an array), if all types that the value may have give the same answer."""
     fact = value.fact
     classes = [list if isinstance(fact, Listed) else fact.dtype if fact.weak else np.ndarray if fact.dims else
                fact.dtype.type]
@@ -441,21 +441,21 @@ def call_getattr(reader: Reader, function, args, words, node):
     value = settle(reader, args[0])
     if function is hasattr:
         if isinstance(value, Const):
-            return Const(has_now(reader, value.value, name))
+            return Const(guarded_hasattr(reader, value.value, name))
         if isinstance(value, Var) and isinstance(value.fact, Array):
-            return asked_of_types(reader, value, lambda cls: hasattr(cls, name), node)
+            return decide_by_types(reader, value, lambda cls: hasattr(cls, name), node)
         if isinstance(value, (Struct, Grown)):
             return Const(has_attribute(reader, value, name))
         fail(reader, LanguageError, f"hasattr of {spelled_value(reader, value)} is not known when transforming", node,
              "Test the attributes of objects and of arrays.")
     if len(args) > 2 and (isinstance(value, (Struct, Grown)) and not has_attribute(reader, value, name) or
-                          isinstance(value, Const) and not has_now(reader, value.value, name)):
+                          isinstance(value, Const) and not guarded_hasattr(reader, value.value, name)):
         return args[2]
     return dispatch.read_attribute(reader, value, name, node)
 
 
-def has_now(reader: Reader, value: Any, name: str) -> bool:
-    """Whether an object from outside has an attribute; the version holds as long as that stays so."""
+def guarded_hasattr(reader: Reader, value: Any, name: str) -> bool:
+    """Whether an object from outside has an attribute; guarded, so that the version is valid while that holds."""
     found = hasattr(value, name)
     if hasattr(value, "__dict__") and not is_of_a_library(value):
         reader.environment.kind_guards.append(lambda: hasattr(value, name) is found)
@@ -478,7 +478,7 @@ def call_issubclass(reader: Reader, function, args, words, node):
 
 
 def call_ndarray(reader: Reader, function, args, words, node):
-    """np.ndarray(shape, dtype): an array in which nothing is yet."""
+    """np.ndarray(shape, dtype): an uninitialised array."""
     given = {**dict(zip(("shape", "dtype"), args)), **words}
     if len(args) > 2 or set(given) - {"shape", "dtype", "order"}:
         fail(reader, RuleError, "np.ndarray: shape, dtype and order are understood", node,
@@ -546,7 +546,7 @@ def call_array(reader: Reader, function: Callable, args: list, words: dict[str, 
 
 @late
 def array_of(reader: Reader, value: Any, node: gast.AST | None) -> Any:
-    """The array of a list of numbers or arrays."""
+    """A list of numbers or arrays as an array."""
     items = [array_of_grown(reader, i) if isinstance(i, Grown) else settle(reader, i) for i in value.items]
     if value.kind not in ("list", "tuple"):
         fail(reader, LanguageError, f"an array of {spelled_value(reader, value)} is not differentiated", node,
@@ -575,7 +575,7 @@ def call_float(reader: Reader, function: Callable, args: list, words: dict[str, 
         return call_complex(reader, function, [], words, node) if words else Const(function())
     value, *others = (settle(reader, a) for a in args)
     if not words and all(isinstance(v, Const) for v in (value, *others)):
-        stays_as_it_is(reader, value, function)
+        guard_object(reader, value, function)
         try:
             return Const(function(*(v.value for v in (value, *others))))
         except (ValueError, TypeError) as error:
@@ -643,7 +643,7 @@ def call_type(reader: Reader, function, args, words, node):
     if not isinstance(fact_of(value), Array):
         fail(reader, LanguageError, f"the type of {spelled_value(reader, value)} is not known when transforming", node,
              "Test the types of arguments, and of literals.")
-    return asked_of_types(reader, value, lambda cls: cls, node)
+    return decide_by_types(reader, value, lambda cls: cls, node)
 
 
 def call_all(reader: Reader, function, args, words, node):
@@ -684,7 +684,7 @@ def method_astype(reader: Reader, value: Any, args: list, words: dict[str, Any],
 
 
 def taken_item(reader: Reader, value, args, node):
-    """x.item(k) counts through all entries, x.item(i, j) indexes."""
+    """x.item(k) with a flat index, or x.item(i, j)."""
     if len(args) == 1 and isinstance(settle(reader, args[0]), Struct):
         args = settle(reader, args[0]).items
     if len(args) == 1 and value.fact.rank != 1:
@@ -703,7 +703,7 @@ def taken_item(reader: Reader, value, args, node):
 
 
 def method_view(reader: Reader, value, args, words, node):
-    """x.view(): the same entries; bits that are read as another dtype have no derivative."""
+    """x.view(): the same entries; reinterpreting them as another dtype has no derivative and is refused."""
     dtype = args[0] if args else words.get("dtype")
     known = None if dtype is None else known_value(reader, dtype, "the dtype of view", node)
     if len(args) + len(words) > 1 or known is not None and not (
@@ -711,10 +711,10 @@ def method_view(reader: Reader, value, args, words, node):
                 known, np.ndarray)) and np.dtype(known) == value.fact.dtype):
         fail(reader, RuleError, "view: bits that are read as another dtype have no derivative", node,
              "Convert the numbers: x.astype(dtype).")
-    return value                    # it shows the same entries
+    return value                    # a view of the same entries
 
 
-OWN_METHODS: dict[str, Callable[..., Any] | None] = {                         # methods that no function of NumPy is for
+OWN_METHODS: dict[str, Callable[..., Any] | None] = {                         # methods without a NumPy function
     "astype": method_astype,
     "clip": method_clip,
     "compress": method_compress,

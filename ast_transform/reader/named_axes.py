@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Functions over a named axis: a call comes in; an operation with the names of its axes comes out.
+"""Collectives over a named axis: a call comes in; an operation with the names of its axes comes out.
 
 The enclosing vmap binds the names; passes/vmap/collectives.py gives the operation its meaning over a batch.
 """
@@ -30,12 +30,12 @@ ABOUT = {named.axis_index, named.axis_size}
 HALVES = {named.psum: (named.psum_start, named.psum_done), named.pmean: (named.pmean_start, named.pmean_done)}
 HINTS = {"psum": "total", "pmean": "mean", "pmax": "largest", "pmin": "least", "all_gather": "gathered",
          "psum_scatter": "share", "all_to_all": "exchanged", "ppermute": "sent", "pshuffle": "sent"}
-COLLECTIVES = REDUCING | MOVING | SENDING | ABOUT           # what is read; passes/overlap.py makes halves
+COLLECTIVES = REDUCING | MOVING | SENDING | ABOUT           # passes/overlap.py splits some into halves
 WRITTEN = COLLECTIVES.union(*HALVES.values())
 
 
 class Axes(tuple):
-    """The names of axes in an operation; `sizes`: how many devices or examples each has, None where that is open."""
+    """The names of an operation's axes; `sizes`: the number of devices or examples of each, or None if unknown."""
 
     def __new__(cls, names, sizes):
         made = super().__new__(cls, names)
@@ -81,7 +81,7 @@ def call_half(reader: Reader, function, args, words, node):
 
 
 def of_axis(reader: Reader, function, names):
-    """The number of this example along all the axes, the last the fastest; and how many there are."""
+    """(index of this example in row-major order along the axes, number of examples)."""
     out = None
     for n in names:
         length = reader.context.axes[n]
@@ -102,7 +102,7 @@ def of_axis(reader: Reader, function, names):
 
 
 def over_several(reader: Reader, function, x, names, options, node):
-    """A function that moves entries along several axes, by those along one."""
+    """A collective that moves entries along several axes, as a sequence of collectives along one axis each."""
     x = settle(reader, x)
     if isinstance(x, Struct):
         items = [over_several(reader, function, i, names, options, node) for i in x.items]
@@ -128,7 +128,7 @@ def over_leaves(reader: Reader, function, x, names, options, node):
         fail(reader, LanguageError, f"{function.__name__} of {spell(fact)}", node, "Give numbers or arrays.")
     if isinstance(x, Const) and not fact.dims and function in (named.psum, named.pmax, named.pmin):
         counts = [operand_of_length(reader.context.axes[n]) for n in names]
-        if all(counts):             # the same on all devices, whose number is known
+        if all(counts):             # a constant on all devices, whose number is known
             many = math.prod(c.value for c in counts) if function is named.psum else 1
             return Const(x.value * many)
     out = fact_over(reader, function, fact, reader.context.axes[names[0]], options, node)
@@ -148,7 +148,7 @@ def over_axis(reader: Reader, function, operands, names, options=None):
 
 
 def fact_over(reader: Reader, function, fact, n, options, node):
-    """What a result is for one example."""
+    """The fact of the result for one example."""
     dtype, dims = fact.dtype, fact.dims
     if function is named.psum and fact.kind == "b":
         dtype = np.dtype(int)

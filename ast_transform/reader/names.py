@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Names: a name comes in, and its value comes out; values from outside the function become constants or captures."""
+"""Names: a name comes in, its value comes out; values from outside the function become constants or captures."""
 from typing import Any
 
 import gast
@@ -11,10 +11,10 @@ from gradscribe.ast_transform.passes.activity import is_foreign
 from gradscribe.ast_transform.passes.described import fact_of, is_array
 from gradscribe.ast_transform.reader import dispatch
 from gradscribe.ast_transform.reader.bfloat16 import as_bfloat16
-from gradscribe.ast_transform.reader.desugar import said
+from gradscribe.ast_transform.reader.desugar import spelled_name
 from gradscribe.ast_transform.reader.dispatch import late
 from gradscribe.ast_transform.reader.frames import fail, set_by
-from gradscribe.ast_transform.reader.iterators import as_it_was, read_by
+from gradscribe.ast_transform.reader.iterators import as_it_was, pending_reads
 from gradscribe.ast_transform.reader.memory import NotSetYet
 from gradscribe.ast_transform.reader.states import Reader
 from gradscribe.ast_transform.reader.values import Conflict, Grown, Struct, Walk, variables_in
@@ -22,13 +22,13 @@ from gradscribe.ast_transform.source.diagnose import LanguageError, ShapeError
 
 
 def is_spelled(key):
-    """Whether the key of a dict can be written out in emitted code."""
+    """Whether the key of a dict can be written in emitted code."""
     return isinstance(key, (str, int, bytes, type(None))) or type(key) is float and abs(key) < np.inf or \
         type(key) is tuple and all(map(is_spelled, key))
 
 
 def not_set(reader: Reader, frame, name, node):
-    """A name without a value; where an earlier pass of a loop may have set it, it is read once that is known."""
+    """Refuse a name without a value, or raise NotSetYet if an earlier pass of a loop may have set it."""
     loop = next((loop for loop in reversed(reader.loops.reading) if (frame, name) in loop.unset.first_set), None)
     try:
         fail(reader, LanguageError, f"{name.strip()} has no value here", node, "Set it before it is read.")
@@ -45,8 +45,8 @@ def read_name(reader: Reader, name: str, node: gast.AST | None = None) -> Any:
         if name in frame.env:
             value = frame.env[name]
             if isinstance(value, Conflict):
-                dispatch.write_out(reader, value, node)
-                fail(reader, ShapeError, f"{said(name)} is {value.reason}", node, value.advice)
+                dispatch.unroll_for_conflict(reader, value, node)
+                fail(reader, ShapeError, f"{spelled_name(name)} is {value.reason}", node, value.advice)
             if isinstance(value, Const) and isinstance(value.value, Undefined):
                 not_set(reader, frame, name, node)
             if reader.choices.partly and any(v in reader.choices.partly for v in variables_in(value)):
@@ -54,7 +54,7 @@ def read_name(reader: Reader, name: str, node: gast.AST | None = None) -> Any:
                 for loop in reader.loops.reading:
                     loop.unset.read.add((frame, name))
             if isinstance(value, (Walk, Var, Grown)):
-                as_it_was(reader, read_by(reader, value), node)
+                as_it_was(reader, pending_reads(reader, value), node)
             if isinstance(value, Walk):
                 frame.env[name] = Conflict("an iterator that has been read already")
             return value
@@ -78,7 +78,7 @@ def read_name(reader: Reader, name: str, node: gast.AST | None = None) -> Any:
 
 @late
 def lift(reader: Reader, value: Any, name: str) -> Any:
-    """A Python value from outside the function."""
+    """A captured Python value as a value of the reader."""
     value = as_bfloat16(reader, value)
     if type(value) in STREAMS or is_array(value) and value.dtype.kind in "biufc":
         return capture(reader, value, name)
@@ -123,7 +123,7 @@ def lifted(reader: Reader, container):
 
 
 def capture(reader: Reader, value: Any, name: str) -> Any:
-    """An array that the function reads from outside: a name in the emitted module."""
+    """A captured array: a name in the emitted module."""
     from_facts = reader.environment.captured.get(id(value))
     if from_facts is None:
         fact = fact_of(Const(value))

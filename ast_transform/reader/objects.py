@@ -50,29 +50,29 @@ COMPARISONS = {
 }
 ASKED = {len: "__len__", abs: "__abs__", bool: "__bool__", float: "__float__", int: "__int__", round: "__round__"}
 UNARY = {operator.neg: "__neg__", operator.pos: "__pos__", operator.invert: "__invert__", abs: "__abs__"}
-WATCHED = ("__getattr__", "__getattribute__", "__setattr__", "__delattr__")     # what would see every attribute
+WATCHED = ("__getattr__", "__getattribute__", "__setattr__", "__delattr__")     # methods that intercept attributes
 NAMED_TUPLE = ("_replace", "_asdict", "_fields", "_make", "index", "count")
 
 
 @dataclass(eq=False, slots=True)
 class Super:
-    """super(): the attributes of an object's classes after one of them."""
+    """super(): an object, seen as an instance of the classes after a given one in its method resolution order."""
     value: Any
     after: type
     cls: type
 
 
 def python_new(cls):
-    """The __new__ of a class, where it is written in Python."""
+    """The __new__ of a class if it is written in Python, else None."""
     new = inspect.getattr_static(cls, "__new__")
     return new.__func__ if isinstance(new, staticmethod) and isinstance(new.__func__, types.FunctionType) else None
 
 
 def construct(reader: Reader, cls: type, args: list, words: dict[str, Any], node: gast.AST | None) -> Any:
-    """Named tuples and dataclasses are containers; NumPy's scalar types convert."""
+    """The value of a call of a class: named tuples and dataclasses are containers, NumPy's scalar types convert."""
     if issubclass(cls, np.generic) and len(args) == 1:
         value = settle(reader, args[0])
-        value = reader.build.item(value, Const(())) if may_be_cell(reader, value) else value  # a number, and no array
+        value = reader.build.item(value, Const(())) if may_be_cell(reader, value) else value  # a number, not an array
         return dispatch.converted(reader, value, np.dtype(cls), node)
     if issubclass(cls, functools.partial):
         return dispatch.call_partial(reader, cls, args, words, node)
@@ -112,7 +112,7 @@ def construct_object(reader: Reader, cls, args, words, node):
     if made_by_dataclass(cls) is not None:
         fill_fields(reader, made, made_by_dataclass(cls), args, words, node)
     elif isinstance(cls.__init__, types.FunctionType):
-        stays_of_class(reader, cls, "__init__")
+        guard_class_attribute(reader, cls, "__init__")
         dispatch.call_known(reader, cls.__init__, [made, *args], words, node)
     elif new is None and (args or words):
         fail(reader, ShapeError, f"{cls.__name__} takes no arguments", node)
@@ -129,7 +129,7 @@ def call_new(reader: Reader, function, args, words, node):
 
 
 def plain_class(reader: Reader, cls, node, of=object):
-    """Classes whose instances are their attributes, and nothing else."""
+    """Refuse classes whose instances hold more than their attributes."""
     for base in cls.__mro__[:cls.__mro__.index(of)]:
         if base is typing.Generic or of is tuple and "_fields" in vars(base):
             continue
@@ -146,7 +146,7 @@ def plain_class(reader: Reader, cls, node, of=object):
 
 
 def fill_fields(reader: Reader, made, cls, args, words, node):
-    """What the __init__ of a dataclass does."""
+    """Set the fields of an object as the __init__ of its dataclass does."""
     fields = [f for f in fields_of(cls, True) if f.init]
     names = [f.name for f in fields]
     given = {**dict(zip([f.name for f in fields if not f.kw_only], args)), **words}
@@ -173,7 +173,7 @@ def fill_fields(reader: Reader, made, cls, args, words, node):
 
 
 def call_filled(reader: Reader, function, args, words, node):
-    """super().__init__ where a dataclass has made it."""
+    """super().__init__(...), if a dataclass generated that method."""
     fill_fields(reader, settle(reader, args[1]), python_value(reader, args[0], node), args[2:], words, node)
     return Const(None)
 
@@ -182,7 +182,7 @@ def class_of(reader: Reader, value: Any) -> type:
     if isinstance(value, (Grown, Rows)):
         return list
     cls = value.cls or {"list": list, "tuple": tuple, "dict": dict}[value.kind]
-    return vars(cls).get("stands_for", cls)
+    return vars(cls).get("mark_rows_as_elements", cls)
 
 
 def has_attribute(reader: Reader, value: Any, name: str) -> bool:
@@ -190,8 +190,8 @@ def has_attribute(reader: Reader, value: Any, name: str) -> bool:
         inspect.getattr_static(class_of(reader, value), name, None) is not None
 
 
-def gone_through(reader: Reader, value: Any, node: gast.AST | None) -> Any:
-    """What a loop over an object goes through."""
+def iterated_value(reader: Reader, value: Any, node: gast.AST | None) -> Any:
+    """The value over which a loop over this value iterates: for an object, the result of its __iter__."""
     value = settle(reader, value) if isinstance(value, Part) else value
     if not isinstance(value, Struct) or value.kind != "object" and (
             value.kind != "record" or issubclass(value.cls, tuple)):
@@ -206,7 +206,7 @@ def gone_through(reader: Reader, value: Any, node: gast.AST | None) -> Any:
 
 
 def equal_objects(reader: Reader, a: Any, b: Any) -> bool | None:
-    """==, where a class may say what it means."""
+    """a == b for objects whose class may define __eq__; None if that is not known."""
     for x, y in ((a, b), (b, a)):
         if dunder(reader, x, "__eq__") is not None:
             found = settle(reader, dispatch.call_known(reader, dunder(reader, x, "__eq__"), [x, y], {}, None))
@@ -222,7 +222,7 @@ def equal_objects(reader: Reader, a: Any, b: Any) -> bool | None:
 
 
 def equal_to_outside(reader: Reader, made: Any, known: Any) -> bool | None:
-    """==, of an object that the function makes and a value from outside; None where that is not known."""
+    """made == known, for an object that the function makes and a captured value; None if that is not known."""
     method = dunder(reader, made, "__eq__")
     if method is not None:
         found = settle(reader, dispatch.call_known(reader, method, [made, known], {}, None))
@@ -269,7 +269,7 @@ def copied_object(reader: Reader, value, deep, memo, node):
 
 
 def object_attribute(reader: Reader, value: Any, name: str, node: gast.AST | None) -> Any:
-    """An attribute of an object or a record: its own, or what its class makes of the name."""
+    """An attribute of an object or a record: from the instance, or from its class."""
     if name in value.keys:
         return settle(reader, value.items[value.keys.index(name)])
     if name == "__class__":
@@ -285,7 +285,7 @@ def of_class(reader: Reader, value: Any, cls: type, classes: tuple, name: str, n
     if found is None:
         fail(reader, LanguageError, f"{cls.__name__!r} object has no attribute {name!r}".replace("'", ""), node,
              python=AttributeError)
-    stays_of_class(reader, cls if classes is cls.__mro__ else owner, name)
+    guard_class_attribute(reader, cls if classes is cls.__mro__ else owner, name)
     if isinstance(found, property):
         return dispatch.call_known(reader, found.fget, [value], {}, node)
     if isinstance(found, functools.cached_property):
@@ -310,10 +310,10 @@ def of_class(reader: Reader, value: Any, cls: type, classes: tuple, name: str, n
     return lift(reader, found, name)
 
 
-def stays_as_it_is(reader: Reader, value: Any, ask: Callable | None = None) -> None:
-    """The version holds as long as an object from outside has its attributes: Python itself was asked about it.
+def guard_object(reader: Reader, value: Any, ask: Callable | None = None) -> None:
+    """Guard the attributes of a captured object about which Python itself was asked.
 
-    ask: what it was asked, which is asked again at each call
+    ask: a function of the object whose answer is compared at each call
     """
     held = value.value
     if reader.context.rule_depth or is_of_a_library(type(held)) and (
@@ -327,8 +327,8 @@ def stays_as_it_is(reader: Reader, value: Any, ask: Callable | None = None) -> N
             reader.environment.kind_guards.append(lambda: _same_answer(ask(held), answer))
 
 
-def stays_of_class(reader: Reader, cls: type, name: str) -> None:
-    """The version holds as long as a class of the user's has the same under a name: a method may be replaced."""
+def guard_class_attribute(reader: Reader, cls: type, name: str) -> None:
+    """Guard an attribute of a user's class, such as a method, which may be replaced."""
     found = getattr(cls, name, None)
     if not reader.context.rule_depth and not isinstance(found, types.MethodType) and not is_of_a_library(cls):
         reader.environment.guards.append((cls, name, found))
@@ -399,20 +399,20 @@ def assign_attribute(reader: Reader, target: gast.AST, value: Any, holder: Any =
 
 
 def dunder(reader: Reader, value: Any, name: str | None) -> Any:
-    """The method of an object's class, if it has one written in Python."""
+    """The special method of an object's class, if it is written in Python."""
     if not isinstance(value, Struct) or value.cls is None or name is None:
         return None
     found = inspect.getattr_static(value.cls, name, None)
-    if not isinstance(found, types.FunctionType) or found.__code__.co_filename == "<string>":   # by a dataclass
+    if not isinstance(found, types.FunctionType) or found.__code__.co_filename == "<string>":   # generated by dataclass
         return None
-    stays_of_class(reader, value.cls, name)
+    guard_class_attribute(reader, value.cls, name)
     return found
 
 
 def by_class(reader: Reader, function: Callable, left: Any, right: Any, node: gast.AST | None) -> Any:
     """A binary operator or comparison that a class defines; None if neither side does."""
     name, back = COMPARISONS.get(function, (f"__{OPERATORS.get(function)}__", f"__r{OPERATORS.get(function)}__"))
-    if comes_first(reader, right, left, back):         # Python asks a subclass that has a method of its own first
+    if comes_first(reader, right, left, back):         # Python tries the reflected method of a subclass first
         found = dispatch.call_known(reader, dunder(reader, right, back), [right, left], {}, node)
         if not (isinstance(found, Const) and found.value is NotImplemented):
             return found
@@ -434,7 +434,7 @@ def by_class(reader: Reader, function: Callable, left: Any, right: Any, node: ga
 
 
 def comes_first(reader: Reader, right, left, back):
-    """Whether the right operand's class is one of the left one's, with a reflected method of its own."""
+    """Whether the right operand's class is a subclass of the left one's with a reflected method of its own."""
     method = dunder(reader, right, back)
     return method is not None and isinstance(left, Struct) and left.cls is not None and \
         right.cls is not left.cls and issubclass(right.cls, left.cls) and \
@@ -459,7 +459,7 @@ def call_replace(reader: Reader, function, args, words, node):
 
 
 def made_by_dataclass(cls):
-    """The class whose decorator has made the __init__ of cls, if one has."""
+    """The class whose dataclass decorator generated the __init__ of cls, if any."""
     maker = next((c for c in cls.__mro__ if "__init__" in vars(c)), object)
     init = vars(maker)["__init__"]
     made = "__dataclass_fields__" in vars(maker) and getattr(init, "__code__", made_by_dataclass.__code__
@@ -468,26 +468,26 @@ def made_by_dataclass(cls):
 
 
 def fields_of(cls, init=False):
-    """The fields of a dataclass; with those that only __post_init__ is given."""
+    """The fields of a dataclass; init: also those that are passed to __post_init__ only."""
     kinds = (dataclasses._FIELD, dataclasses._FIELD_INITVAR) if init else (dataclasses._FIELD,)
     return [f for f in cls.__dataclass_fields__.values() if f._field_type in kinds]
 
 
 def _filled(cls: type, *args: Any, **words: Any) -> Any:
-    """What a dataclass makes as its __init__."""
+    """A marker for the __init__ that a dataclass generates."""
 
 
 def _same(function: Any) -> Any:
-    """What functools.wraps(f) makes of a function, as far as its values go."""
+    """A marker for the decorator functools.wraps(f), which does not change what a function computes."""
     return function
 
 
 def _nothing(*args: Any, **words: Any) -> None:
-    """object.__init__"""
+    """A marker for object.__init__."""
 
 
 def _same_answer(now, then):
-    """Whether an object from outside says what it said: the same elements, or something equal."""
+    """Whether two answers of a captured object agree: the same elements, or equal values."""
     if isinstance(now, list) and isinstance(then, list):
         return len(now) == len(then) and all(map(_same_answer, now, then))
     if now is then:

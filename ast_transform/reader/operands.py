@@ -33,19 +33,19 @@ from gradscribe.ast_transform.source.diagnose import Demand, LanguageError, Shap
 
 
 def settle(reader: Reader, value: Any) -> Any:
-    """A value with an array Part read, a container Part as a Struct, a dict view as a list; a Conflict is an error."""
+    """A value in its final form: a Part is read, a dict view becomes a list, a Conflict is refused."""
     if isinstance(value, Part):
         return as_struct(reader, value) if isinstance(value.fact, Sequence) else operand_of_part(reader, value)
     if isinstance(value, View):
         return dispatch.shown_by_dict_view(reader, value)
-    if isinstance(value, Conflict):         # a write in the same expression has left it one
-        dispatch.write_out(reader, value, None)
+    if isinstance(value, Conflict):         # a write in the same expression made it one
+        dispatch.unroll_for_conflict(reader, value, None)
         fail(reader, ShapeError, f"what is read here is {value.reason}", None, value.advice)
     return value
 
 
 def passed_value(reader: Reader, value: Any) -> Any:
-    """A value on its way to a name; a view stays a view."""
+    """A value to be bound to a name; a dict view stays a view."""
     return value if isinstance(value, View) else settle(reader, value)
 
 
@@ -87,7 +87,7 @@ def as_operand(reader: Reader, value: Any) -> Any:
 
 
 def must_be_plain(reader: Reader, value: Any, node: gast.AST | None) -> None:
-    """Emitted code is given lists, tuples, dictionaries and records; it makes no iterators and no subclasses."""
+    """Refuse a container that emitted code cannot make, such as an iterator or an instance of a subclass."""
     if isinstance(value, Struct):
         if value.kind == "object":
             fail(reader, LanguageError, f"an object of class {value.cls.__name__} is no value that can be returned or "
@@ -105,7 +105,7 @@ def pack(reader: Reader, value: Any) -> Pack:
 
 
 def known_value(reader: Reader, value: Any, what: str, node: gast.AST | None) -> Any:
-    """A value that must be known when transforming; an argument that is not is asked for."""
+    """A value that must be known when transforming; if it depends on an argument, that is demanded."""
     try:
         return python_value(reader, value, node)
     except LanguageError as error:
@@ -156,7 +156,7 @@ def python_value(reader: Reader, value: Any, node: gast.AST | None) -> Any:
 
 
 def entry_from_outside(reader: Reader, value: Any) -> tuple | None:
-    """(array, index, value) of an entry of a captured integer array, or None; the version holds for this value only."""
+    """(array, index, value) of an entry of a captured integer array, to which the version is specialised; or None."""
     made: Any = reader.build.made.get(value) if isinstance(value, Var) else None
     if not is_application(made, operator.getitem) or not isinstance(made.args[1], Const):
         return None
@@ -217,7 +217,7 @@ def parameter_leaves(reader: Reader, path, fact, out):
 
 
 def as_struct(reader: Reader, container: Any) -> Any:
-    """A container held by an operand or Part, as a Struct of its parts."""
+    """The container in an operand or Part, as a Struct of its parts."""
     fact = container.fact
     keys = fact.keys if fact.kind in ("dict", "record") else range(len(fact.elements))
     return Struct(
@@ -230,10 +230,10 @@ def part(reader: Reader, container, key, fact):
 
 
 def as_given(index: Any) -> Any:
-    """An index as the argument of a method."""
+    """An index in the form in which a method receives it."""
     return Struct("tuple", index.items) if isinstance(index, Pack) else index
 
 
 def is_count(value: Any) -> bool:
-    """Whether a value is a whole number of Python's that is not known when transforming."""
+    """Whether a value is a Python integer that is not known when transforming."""
     return isinstance(value, Var) and isinstance(value.fact, Array) and value.fact.weak and value.fact.dtype is int

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""State from outside: attributes that a function writes on outer objects, read at its start, written back at its end.
+"""State from outside: attributes that a function writes on captured objects; read at its start, written at its end.
 
-An object whose attributes are written is found at the first write.  The function is then read again with the object's
-numbers and arrays as values known only when running (Stateful), so that a changed attribute needs no new version.  In
+The first write to an attribute finds its object.  The function is then read again with the object's numbers and arrays
+as values that are known only at run time (Stateful), so that a changed attribute needs no new version.  In
 emitted source they are `count = model.count` at the top and `model.count = count_1` at the end; compiled code takes
 them as arguments and returns them as results.
 """
@@ -29,7 +29,7 @@ from gradscribe.ast_transform.reader.states import Reader
 from gradscribe.ast_transform.reader.values import Conflict, Held, Struct
 from gradscribe.ast_transform.source.diagnose import LanguageError
 
-APPENDED = "append "            # what stands for an attribute where a list is appended to
+APPENDED = "append "            # takes the place of an attribute for an append to a list
 SIDE_EFFECT = "side effect, once a call"
 
 
@@ -42,7 +42,7 @@ def acts_once(statements: Iterable, what: str) -> None:
 
 
 class NeedsState(Exception):
-    """An attribute is written on an object that was taken for constant."""
+    """Raised if an attribute is written on an object that was assumed to be constant."""
 
     def __init__(self, value):
         super().__init__(type(value).__name__)
@@ -50,7 +50,7 @@ class NeedsState(Exception):
 
 
 def begin_state(reader: Reader) -> None:
-    """The objects whose attributes are written, and the arrays that are arguments, as they are at the start."""
+    """Record the written objects and the array arguments as they are at the start of the function."""
     reader.outer.places = {}
     structs = []
     for value in reader.outer.stateful:
@@ -84,7 +84,7 @@ def begin_state(reader: Reader) -> None:
 
 
 def end_state(reader: Reader) -> None:
-    """Write back what has changed."""
+    """Write back the attributes and arguments that have changed."""
     del reader.memory.pending[:2 + len(reader.outer.appended)]
     for owner, name, held, origin in reader.outer.appended:
         if reader.unroll:
@@ -117,7 +117,7 @@ def end_state(reader: Reader) -> None:
 
 
 def state_items(reader: Reader) -> list:
-    """What the attributes hold now, to be compared."""
+    """The identities of the current attribute values, for comparison."""
     return [list(map(id, s.items)) for s in reader.outer.now.held] if reader.outer.places else []
 
 
@@ -126,7 +126,7 @@ def name_of_object(reader: Reader, value: Any) -> str:
 
 
 def appends_outside(reader: Reader, call: gast.AST) -> bool:
-    """values.append(value) for a list from outside: done once, at the end of the function; whether it is one."""
+    """Whether a call is values.append(value) on a captured list; it is then recorded, to run at the function's end."""
     at, name = call.func, getattr(getattr(call.func, "value", None), "id", None)
     if not isinstance(at, gast.Attribute) or at.attr != "append" or name is None or len(call.args) != 1:
         return False
@@ -151,13 +151,13 @@ def appends_outside(reader: Reader, call: gast.AST) -> bool:
     held = Held([value])
     reader.memory.pending.insert(2, held)
     reader.outer.appended.append((owner, name, held, reader.build.origin))
-    scope = reader.environment.frame.source.scope         # which list it is matters, and not what it holds
+    scope = reader.environment.frame.source.scope         # the list's identity matters, not its contents
     reader.environment.kind_guards.append(lambda: scope.lookup(name) is owner)
     return True
 
 
 def list_outside(reader: Reader, name):
-    """The list that a name means if neither this function nor one around it that is read sets the name."""
+    """The captured list of a name that neither this function nor an enclosing one sets, or None."""
     frame = reader.environment.frame
     while frame is not None:
         if name in frame.env or name in set_by(reader, frame.source):
@@ -186,14 +186,14 @@ def write_back(reader: Reader, value, name, item):
 
 
 def stateful_attribute(reader: Reader, value: Any) -> Any:
-    """The attributes of an object as they are now, if the function writes some; None otherwise."""
+    """The current attributes of an object if the function writes some of them, otherwise None."""
     place = reader.outer.places.get(id(value))
     return None if place is None else reader.outer.now.held[place]
 
 
 @late
 def write_state(reader: Reader, value, target, new):
-    """value.attribute = new, for an object from outside."""
+    """value.attribute = new, for a captured object."""
     cls = type(value)
     if isinstance(value, (types.ModuleType, type)) or not hasattr(value, "__dict__") or \
             any(n in vars(c) for c in cls.__mro__[:-1] for n in WATCHED):
@@ -213,7 +213,7 @@ def write_state(reader: Reader, value, target, new):
 
 
 def numbers_of(cls):
-    """The numbers and arrays that a class has, which its objects have until they are given their own."""
+    """The numbers and arrays among a class's attributes, which are its objects' defaults."""
     found = {}
     for c in reversed(cls.__mro__[:-1]):
         found.update({n: v for n, v in vars(c).items() if not n.startswith("__") and

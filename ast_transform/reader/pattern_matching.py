@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`match`: a value and a pattern come in; whether it fits comes out, which must be known when transforming."""
+"""`match`: a value and a pattern come in; whether it matches comes out, which must be known when transforming."""
 import gast
 
 from gradscribe.ast_transform.core.form import Const
@@ -26,7 +26,7 @@ def evaluate_matches(reader: Reader, node):
 
 @executes("Tried")
 def execute_tried(reader: Reader, node):
-    """A pattern that does not fit binds nothing."""
+    """Bind the names of a pattern that matched."""
     env = reader.environment.frame.env
     fits = env.pop("fits ")
     for n in (t.id for t in node.targets):
@@ -42,7 +42,7 @@ def execute_tried(reader: Reader, node):
 
 
 def matches(reader: Reader, value, pattern, node):
-    """Whether a value fits a pattern; the names of the pattern are bound."""
+    """Whether a value matches a pattern, whose names are then bound."""
     return FITS[type(pattern).__name__](reader, value, pattern, node)
 
 
@@ -76,7 +76,7 @@ def fits_match_as(reader: Reader, value, pattern, node):
 
 
 def all_fit(reader: Reader, pairs, node):
-    """All of the values fit their patterns."""
+    """Whether all values match their patterns."""
     found = Const(True)
     for value, pattern in pairs:
         found = logical_and(reader, found, lambda v=value, p=pattern: matches(reader, settle(reader, v), p, node), node)

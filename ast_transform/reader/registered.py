@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Objects of registered classes: an object comes in and its children go out, or the reverse.
+"""Objects of registered classes: an object comes in and its children come out, or the reverse.
 
-Objects are made from their children where a function is entered, and flattened where it is left.  The functions that
-the class was registered with are read for this, as if the user's function called them.
+Objects are built from their children at the entry of a function, and flattened at its exit.  This reads the functions
+with which the class was registered, as if the user's function called them.
 """
 from typing import Any
 
 from gradscribe.ast_transform.core.children import MADE, REGISTRY, children_class, registered
 from gradscribe.ast_transform.core.kinds import Sequence
 from gradscribe.ast_transform.reader import dispatch
-from gradscribe.ast_transform.reader.carries import own_parts
+from gradscribe.ast_transform.reader.carries import argument_parts
 from gradscribe.ast_transform.reader.names import lift
 from gradscribe.ast_transform.reader.operands import python_value, settle, spelled_value
 from gradscribe.ast_transform.reader.states import Reader
@@ -18,7 +18,7 @@ from gradscribe.ast_transform.source.diagnose import KindError, LanguageError
 
 
 def stands_for_objects(value) -> bool:
-    """Whether a value of the reader, or a fact, is or holds children that stand for an object."""
+    """Whether a value of the reader, or a fact, is or contains the children of a registered object."""
     if isinstance(value, Part):
         value = value.fact
     if isinstance(value, Struct):
@@ -27,12 +27,12 @@ def stands_for_objects(value) -> bool:
 
 
 def as_objects(reader: Reader, value: Any) -> Any:
-    """A value as the user's function sees it: objects in the place of their children."""
-    return unflattened(reader, own_parts(reader, value)) if stands_for_objects(value) else value
+    """A value as the user's function sees it: with objects instead of their children."""
+    return unflattened(reader, argument_parts(reader, value)) if stands_for_objects(value) else value
 
 
 def as_seen_by_caller(reader: Reader, value: Any) -> Any:
-    """What a transformation gives, as the function that calls it sees it."""
+    """The result of a transformation as the calling function sees it."""
     return as_objects(reader, value) if reader.environment.stack else value
 
 
@@ -52,7 +52,7 @@ def unflattened(reader: Reader, value):
 
 
 def as_children(reader: Reader, value: Any) -> Any:
-    """A value as emitted code has it: children in the place of the objects that they stand for."""
+    """A value as emitted code has it: with children instead of their objects."""
     if not isinstance(value, Struct):
         return value
     if value.kind in ("object", "record") and registered(value.cls) is not None:

@@ -29,7 +29,7 @@ GROWING = {operator.mul, operator.pow, np.square}      # operations that may ove
 
 @contextmanager
 def derivative_of(build: "Builder", rule: Rule, name: str) -> Iterator[None]:
-    """A context in which the origins of new statements name a part of a rule as their reason."""
+    """A context in which the origin of new statements names a part of a rule."""
     before = build.origin
     if before is not None:
         build.origin = before.by_rule(words_of(rule, name))
@@ -41,7 +41,7 @@ def derivative_of(build: "Builder", rule: Rule, name: str) -> Iterator[None]:
 
 @functools.cache
 def words_of(rule, name):
-    """A part of a rule as text: "np.tanh: partial_x = 1 - y * y"; its name alone if it is longer than a return."""
+    """A part of a rule as text: "np.tanh: partial_x = 1 - y * y"; only its name if it is more than a return."""
     text = f"{spelled(rule.function)}: {name}"
     tree = read(rule.parts[name]).tree if name in rule.parts else None
     body = tree.body if isinstance(tree, gast.FunctionDef) else [tree]
@@ -51,13 +51,13 @@ def words_of(rule, name):
 
 
 def read_derivative(reader: "Reader", rule: Rule, name: str, given: dict[str, Any]) -> Any:
-    """The value of a part that gives a derivative; integer operands that might overflow in it are cast to wider ones.
+    """The value of a derivative part; integer operands that might overflow in it are cast to a wider dtype.
 
     NumPy converts an int8 k in np.arctan2(k, x) to a float, but would compute the k * k of its derivative in 8 bits.
     """
     block, start = reader.build.block, len(reader.build.block)
     value = read_part(reader, rule, name, given)
-    entries = rule.kind == "elementwise"        # else they may be indices, which must stay integers
+    entries = rule.kind == "elementwise"        # others may be indices, which must stay integers
     wider = overflowing([v for a in given.values() for v in _variables(a)], block[start:], GROWING if entries else ())
     if not wider:
         return value
@@ -68,9 +68,9 @@ def read_derivative(reader: "Reader", rule: Rule, name: str, given: dict[str, An
 
 
 def overflowing(given, block, growing):
-    """The integers among the operands of a part that its arithmetic may overflow.
+    """The integer operands of a part whose arithmetic may overflow.
 
-    growing: the operations that may overflow 64 bits as well
+    growing: the operations that may overflow even in 64 bits
     """
     source, found = {v: v for v in given if _is_whole(v.fact)}, {}
     for step in block if source else ():
@@ -94,7 +94,7 @@ def _is_whole(fact):
 
 
 def _is_short(fact):
-    """Whether even sums, differences and negations may overflow in an integer dtype."""
+    """Whether an integer dtype is so narrow that even sums, differences and negations may overflow."""
     return fact.dtype.itemsize < 8 or fact.kind == "u"
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Simple statements and blocks: the tree comes in; the outcome comes out (Returned, RAISED, or None to go on)."""
+"""Simple statements and blocks: a tree comes in; the outcome comes out (Returned, RAISED, or None to continue)."""
 from typing import Any
 
 import gast
@@ -9,8 +9,8 @@ from gradscribe.ast_transform.reader import dispatch
 from gradscribe.ast_transform.reader.branches import RAISED, Raises, Returned, raised_by_call
 from gradscribe.ast_transform.reader.calls import call_node, call_value
 from gradscribe.ast_transform.reader.dispatch import EXECUTE, executes, late
-from gradscribe.ast_transform.reader.draws import undrawn
-from gradscribe.ast_transform.reader.effects import is_report, told
+from gradscribe.ast_transform.reader.draws import refuse_draws
+from gradscribe.ast_transform.reader.effects import is_report, report_effect
 from gradscribe.ast_transform.reader.exceptions import raised_now
 from gradscribe.ast_transform.reader.frames import fail, here, locate, tried
 from gradscribe.ast_transform.reader.operands import must_be_plain
@@ -82,7 +82,7 @@ def execute_expr(reader: Reader, node):
             return
         function = dispatch.evaluate(reader, node.value.func)
         if is_report(reader, function):
-            told(reader, node.value)
+            report_effect(reader, node.value)
             return
         call_node(reader, node.value, function)
         return
@@ -92,7 +92,7 @@ def execute_expr(reader: Reader, node):
 @executes("Assert")
 def execute_assert(reader: Reader, node):
     writes = reader.memory.writes
-    with undrawn(reader, "an assertion", node):
+    with refuse_draws(reader, "an assertion", node):
         test = dispatch.evaluate(reader, node.test)
     if reader.memory.writes != writes:
         fail(reader, LanguageError, "an assertion changes something", node, "Assert its result.")
@@ -100,7 +100,7 @@ def execute_assert(reader: Reader, node):
         certain = isinstance(test, Const)
         if certain:
             raised_now(reader, AssertionError, node)
-        told(reader, node)
+        report_effect(reader, node)
         return RAISED if certain else None
     return None
 
@@ -116,7 +116,7 @@ def execute_raise(reader: Reader, node):
             raised_now(reader, reader.context.handled[-1], node)
         fail(reader, LanguageError, "raise without an exception, where it is not known what is handled", node,
              "Name it: raise ValueError(...).")
-    told(reader, node)
+    report_effect(reader, node)
     return RAISED
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""f-strings: the tree comes in; a constant comes out, or a statement that makes the text when running.
+"""f-strings: a tree comes in; a constant comes out, or a statement that makes the string at run time.
 
 >>> from gradscribe.ast_transform.examples import form, show
 >>> text = "def f(x):\\n    return {'a_1': x}[f'a_{1}'] * 2"
@@ -22,7 +22,7 @@ from gradscribe.ast_transform.reader.dispatch import evaluates
 from gradscribe.ast_transform.reader.draws import refuse_drawing_text
 from gradscribe.ast_transform.reader.frames import fail, in_scope, tried
 from gradscribe.ast_transform.reader.names import read_name
-from gradscribe.ast_transform.reader.objects import stays_as_it_is
+from gradscribe.ast_transform.reader.objects import guard_object
 from gradscribe.ast_transform.reader.operands import as_operand, python_value
 from gradscribe.ast_transform.reader.states import Reader
 from gradscribe.ast_transform.source.diagnose import LanguageError
@@ -44,7 +44,7 @@ def evaluate_joined_str(reader: Reader, node):
 
 
 def text_now(reader: Reader, node):
-    """An f-string whose parts are all known; None for another one, which then has done nothing."""
+    """The text of an f-string whose parts are all known; None for any other one, without effects."""
     before, held, writes = snapshot(reader), list(reader.build.block), reader.memory.writes
     try:
         return formatted(reader, node)
@@ -64,7 +64,7 @@ def formatted(reader: Reader, node):
         return "".join(formatted(reader, part) for part in node.values)
     value = dispatch.evaluate(reader, node.value)
     if isinstance(value, Const):
-        stays_as_it_is(reader, value, str)
+        guard_object(reader, value, str)
     value = python_value(reader, value, node)
     conversions: dict[int, Callable[..., Any]] = {-1: lambda v: v, 115: str, 114: repr, 97: ascii}
     value = conversions[node.conversion](value)

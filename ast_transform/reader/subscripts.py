@@ -20,7 +20,7 @@ from gradscribe.ast_transform.reader.values import Struct
 from gradscribe.ast_transform.rules.products import LETTERS
 from gradscribe.ast_transform.source.diagnose import RuleError, ShapeError
 
-JOINS, GRIDS = type(np.r_).__bases__[0], type(np.mgrid).__bases__[0]     # of np.r_ and np.c_, of np.mgrid and np.ogrid
+JOINS, GRIDS = type(np.r_).__bases__[0], type(np.mgrid).__bases__[0]     # classes of np.r_, np.mgrid
 
 
 def call_einsum(reader: Reader, function, args, words, node):
@@ -37,7 +37,7 @@ def call_einsum(reader: Reader, function, args, words, node):
 
 
 def without_path(reader: Reader, optimize, node):
-    """An order of contraction that has been chosen is np.einsum's business: any will do for adjoints."""
+    """Check the `optimize` argument of np.einsum, whose contraction order does not matter for adjoints."""
     value = settle(reader, optimize)
     if isinstance(value, Struct):
         return Const(True)
@@ -65,7 +65,7 @@ def subscripted(reader: Reader, args, node):
 
 
 def in_brackets(reader: Reader, which: Any, index: Any, node: gast.AST | None) -> Any:
-    """What NumPy's objects for brackets make of an index."""
+    """The value of np.r_[index], np.c_[index], np.mgrid[index] or np.ogrid[index]."""
     given = index.items if isinstance(index, Pack) else tuple(map(Const, index.value)) if isinstance(
         index, Const) and isinstance(index.value, tuple) else None
     items = [index] if given is None else list(given)
@@ -75,7 +75,7 @@ def in_brackets(reader: Reader, which: Any, index: Any, node: gast.AST | None) -
 
 
 def joined_in_brackets(reader: Reader, which, items, node):
-    """What stands in the brackets, joined: along the first axis, or as columns along the last."""
+    """np.r_ and np.c_: the items in the brackets joined along the first axis, or as columns along the last."""
     items = [dispatch.array_of(reader, as_given(i), node) if isinstance(i, (Pack, Struct)) else i for i in items]
     given = [part_in_brackets(reader, which, i, node) for i in items]
     arrays = [dispatch.array_of(reader, Struct("list", [a]), node) if not fact_of(a).dims else a for a in given]
@@ -90,7 +90,7 @@ def joined_in_brackets(reader: Reader, which, items, node):
 
 
 def part_in_brackets(reader: Reader, which, value, node):
-    """One of them: a number, an array, or a range of numbers."""
+    """One item in the brackets: a number, an array, or a range of numbers."""
     if isinstance(value, Slice) or isinstance(value, Const) and isinstance(value.value, slice):
         return range_in_brackets(reader, value, node)
     if not isinstance(fact_of(value), Array):
@@ -100,7 +100,7 @@ def part_in_brackets(reader: Reader, which, value, node):
 
 
 def range_in_brackets(reader: Reader, value, node):
-    """start:stop:step; an imaginary step says how many numbers there are, with both ends."""
+    """start:stop:step as an array; an imaginary step is the number of points, including both ends."""
     start, stop, step = ends_of(value)
     if isinstance(step, Const) and isinstance(step.value, complex):
         return dispatch.call_known(reader, np.linspace, [start, stop, Const(int(abs(step.value)))], {}, node)
@@ -110,7 +110,7 @@ def range_in_brackets(reader: Reader, value, node):
 
 
 def grid_in_brackets(reader: Reader, which, items, alone, node):
-    """The coordinates of a grid: np.mgrid gives each as an array of all axes, np.ogrid along its own axis."""
+    """The coordinates of a grid: np.mgrid gives each as a full array, np.ogrid along its own axis only."""
     if not all(isinstance(i, Slice) or isinstance(i, Const) and isinstance(i.value, slice) for i in items):
         fail(reader, RuleError, "np.mgrid and np.ogrid take ranges", node, "Write np.meshgrid(a, b, indexing='ij').")
     ends = [ends_of(i) for i in items]

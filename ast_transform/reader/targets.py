@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Assigned names: statements of the user's tree come in; the names that they bind come out."""
+"""Assigned names: statements of the user's tree come in; the names that they assign come out."""
 from collections import Counter
 from collections.abc import Iterable
 from typing import Any
@@ -14,7 +14,7 @@ COMPREHENSIONS = (gast.ListComp, gast.GeneratorExp, gast.DictComp)
 
 
 def name_after(target: gast.AST, value: Any, own: set[Var]) -> None:
-    """A name for what a loop walks over, from the names in the loop's target."""
+    """Name the elements of a loop after the names in its target."""
     if isinstance(target, (gast.Tuple, gast.List)) and isinstance(value, Struct) and \
             len(value.items) == len(target.elts):
         for t, v in zip(target.elts, value.items):
@@ -25,12 +25,12 @@ def name_after(target: gast.AST, value: Any, own: set[Var]) -> None:
 
 
 def spoken(name: str) -> str:
-    """A name as the emitted code spells it: names made by the reader have a dot, or spaces at the end."""
+    """A name as emitted code spells it: names that the reader makes contain a dot, or end in spaces."""
     return name.partition(".")[0].strip()
 
 
 def assigned(body: Iterable[gast.AST], bare: bool = False) -> dict[str, None]:
-    """Names that statements give a value to, in order."""
+    """The names that statements assign, in order."""
     found: dict[str, None] = {}
     for top in body:
         for node in _own(top):
@@ -42,7 +42,7 @@ def assigned(body: Iterable[gast.AST], bare: bool = False) -> dict[str, None]:
 
 
 def _own(node):
-    """A node and those inside it that belong to the same function, in order."""
+    """A node and its descendants in the same function, in order."""
     found = []
     _put_own(node, found)
     return found
@@ -68,7 +68,7 @@ def _put_own(node, found):
 
 
 def assigned_plainly(body: list[gast.AST]) -> set[str]:
-    """Names given a value otherwise than by an augmented assignment."""
+    """The names that are assigned other than by augmented assignment."""
     plain = assigned([n for n in body])
     names = [n.target for top in body for n in _own(top) if isinstance(n, gast.AugAssign)]
     stores = [n for top in body for n in _own(top) if isinstance(n, gast.Name) and isinstance(n.ctx, gast.Store)]
@@ -91,7 +91,7 @@ def makes_longer(node: gast.AST) -> str | None:
 
 
 def only_made_longer(body: list[gast.AST]) -> set[str]:
-    """Names that statements give a value to by items = items + [...] only."""
+    """The names that are assigned only by items = items + [...]."""
     longer = [n.targets[0] for top in body for n in _own(top) if makes_longer(n)]
     stores = [n for top in body for n in _own(top) if isinstance(n, gast.Name) and isinstance(n.ctx, gast.Store)]
     return {n.id for n in longer} - {n.id for n in stores if not any(n is t for t in longer)}

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Calls of NumPy beyond plain arguments: lists for arrays, equal lengths, ufunc.outer, dtype= and where=.
+"""Special arguments of NumPy calls: lists as arrays, equal lengths, ufunc.outer, dtype= and where=.
 
-The arguments of a call come in as the user wrote them; they go out as the rule of the function takes them.
+The arguments of a call come in as the user wrote them; they come out as the rule of the function takes them.
 """
 import operator
 from collections.abc import Callable
@@ -28,7 +28,7 @@ from gradscribe.ast_transform.source.diagnose import RuleError, ShapeError
 
 
 def as_taken(reader: Reader, rule: Any, bound: Any, args: list, words: dict[str, Any], node: gast.AST | None) -> tuple:
-    """The arguments of a call, with lists turned into the arrays, or sequences of arrays, that the rule takes."""
+    """The arguments of a call, with lists converted to the arrays, or sequences of arrays, that the rule takes."""
     positional, keywords, parameters = [], dict(words), bound.signature.parameters
     for name, value in bound.arguments.items():
         takes, kind = rule.takes(name), parameters[name].kind
@@ -45,8 +45,8 @@ def as_taken(reader: Reader, rule: Any, bound: Any, args: list, words: dict[str,
 
 
 def taken_for(reader: Reader, takes, value, node):
-    """A list as what an argument is taken for; where a record does not say, an array if a derivative may go through
-    it: lists of whole numbers may be lengths, axes or places.
+    """A list converted to what the rule takes.  If the record does not say, it becomes an array if it holds values
+    that can be differentiated: lists of integers may be lengths, axes or positions.
     """
     if isinstance(value, RangeValue) and takes == ARRAY:
         return dispatch.call_known(reader, np.arange, [value.start, value.stop, value.step], {}, node)
@@ -64,29 +64,29 @@ def taken_for(reader: Reader, takes, value, node):
 
 
 def holds_entries(reader: Reader, value):
-    """Whether a list holds, at any depth, a number or an array that a derivative may go through."""
+    """Whether a list contains, at any depth, a number or array that can be differentiated."""
     return any(
         isinstance(item, Grown) or isinstance(item, Struct) and holds_entries(reader, item) or
         isinstance(item, (Var, Part)) and item.fact.differentiable for item in value.items)
 
 
 def operator_entry_by_entry(reader: Reader, function: Callable, left: Any, right: Any, node: gast.AST | None) -> Any:
-    """An operator on an array and a list of numbers; None where Python asks the list, or neither of them."""
+    """An operator on an array and a list of numbers; None if NumPy does not handle it."""
     for one, other in ((left, right), (right, left)):
         if isinstance(other, Struct) and other.kind in ("list", "tuple") and of_numpy(one) and (
-                one.fact.dims or function is not operator.mul):             # a number repeats the list
+                one.fact.dims or function is not operator.mul):             # number * list repeats the list
             left, right = (dispatch.array_of(reader, v, node) if isinstance(v, Struct) else v for v in (left, right))
             return dispatch.operation(reader, function, [left, right], node)
     return None
 
 
 def of_numpy(value):
-    """Whether a value takes lists for arrays: an array does, and a number of NumPy's; Python's numbers do not."""
+    """Whether a value is an array or a NumPy scalar, whose operators accept lists; Python's numbers do not."""
     return isinstance(value, Var) and isinstance(value.fact, Array) and not value.fact.weak
 
 
 def with_equal_lengths(reader: Reader, rule: Any, bound: Any, node: gast.AST | None) -> None:
-    """Of a call that is read as others: what the record says of the lengths of its operands."""
+    """Check the equal lengths that a record requires of the operands of a call."""
     try:
         equal_lengths(
             rule,
@@ -100,7 +100,7 @@ def with_equal_lengths(reader: Reader, rule: Any, bound: Any, node: gast.AST | N
 
 
 def call_outer(reader: Reader, function, args, words, node):
-    """ufunc.outer(a, b): each entry of one with each entry of the other."""
+    """ufunc.outer(a, b): each entry of a with each entry of b."""
     ufunc = function.__self__
     if len(args) != 2:
         fail(reader, RuleError, f"np.{ufunc.__name__}.outer: only (a, b) is understood", node)
@@ -121,7 +121,7 @@ def call_outer(reader: Reader, function, args, words, node):
 
 
 def call_ufunc(reader: Reader, ufunc: Callable, args: list, words: dict[str, Any], node: gast.AST | None) -> Any:
-    """dtype= converts the operands; where= without out= leaves entries unset."""
+    """A ufunc with dtype=, which converts the operands, or where=, which without out= leaves entries unset."""
     words, label = dict(words), f"np.{ufunc.__name__}"
     mask = settle(reader, words.pop("where", Const(True)))
     if not (isinstance(mask, Const) and mask.value is True):

@@ -13,9 +13,9 @@ from gradscribe.ast_transform.core.kinds import Array, Sequence
 class Struct:
     """A container of known structure.  Two names for one list hold one Struct.
 
-    `whole` is the operand or Part that holds the same container in the emitted code, where there is one.  `identity` is
-    which container of the running program it is: the same before and after a branch.  `given_by` is the function whose
-    results these are, which may have names.
+    `whole` is the operand or Part for the same container in emitted code, if there is one.  `identity` identifies the
+    container in the running program: it is the same before and after a branch.  `given_by` is the function whose
+    result this is; its fields may have names.
     """
     __slots__ = ("alone", "cls", "given_by", "items", "keys", "kind", "mark", "version", "whole")
 
@@ -23,36 +23,36 @@ class Struct:
         self.kind, self.items, self.keys, self.cls, self.whole = kind, list(items), tuple(keys), cls, whole
         self.version, self.mark = 0, object()       # copies keep the mark
         self.given_by = None
-        self.alone = False              # written out as what a list is made longer by: nothing else shows it
+        self.alone = False              # a literal that is appended to a list, so it has no alias
 
     def fact(self, fact_of):
         return Sequence(self.kind, tuple(map(fact_of, self.items)), self.keys, self.cls)
 
 
 class Frame:
-    """One function being read: its variables and where they are looked up otherwise."""
+    """One function being read: its variables, and the outer scopes for other names."""
     __slots__ = ("caller", "env", "errors", "outer", "plain", "source", "statement")
 
     def __init__(self, source, env=None, outer=None, caller=None, plain=True):
         self.source, self.env, self.outer, self.caller, self.plain = source, env or {}, outer, caller, plain
-        self.statement, self.errors = None, {}          # {lines of a with: what np.errstate says there}
+        self.statement, self.errors = None, {}          # {lines of a with: np.errstate settings}
 
 
 @dataclass(eq=False, slots=True)
 class Part:
-    """container[key], not read yet."""
+    """container[key], which has not been read yet."""
     parent: Any
     key: Any
     fact: Any
 
 
-SPENT = ("spent",)                      # of an iterator that has been read to its end; the keys of one that is a Struct
+SPENT = ("spent",)                      # marks an exhausted iterator; the keys of its Struct
 
 
 class Grown:
-    """A list whose length is known only when running: the operand that holds it now, and the fact of its elements.
+    """A list whose length is known only at run time: its current operand, and the fact of its elements.
 
-    once: None, or of what stands for a generator, how many loops are around it; SPENT when it has been gone through
+    once: None; for a list that represents a generator the number of loops around it, SPENT after it was iterated over
     """
     __slots__ = ("element", "mark", "once", "value", "version")
 
@@ -61,7 +61,7 @@ class Grown:
 
 
 class Rows:
-    """A list of tuples whose length is known only when running: a list for each of their leaves, and their form."""
+    """A list of tuples whose length is known only at run time: a list for each leaf of the tuples, and their form."""
     __slots__ = ("columns", "form", "mark")
 
     def __init__(self, columns, form, mark=None):
@@ -70,7 +70,7 @@ class Rows:
 
 @dataclass(eq=False, slots=True)
 class FunctionValue:
-    """A function or lambda defined in the function that is read; it sees that function's variables."""
+    """A function or lambda defined in the function being read, whose variables it sees."""
     node: Any
     frame: Any
     source: Any
@@ -86,7 +86,7 @@ class Method:
 
 @dataclass(eq=False, slots=True)
 class Bound:
-    """functools.partial and bound methods: a function with some arguments given."""
+    """A functools.partial or bound method: a function with some arguments bound."""
     function: Any
     args: list
     kwargs: dict
@@ -94,21 +94,21 @@ class Bound:
 
 @dataclass(eq=False, slots=True)
 class Converted:
-    """A function that is given as its last arguments what it has read of the functions around it: see closures.py."""
+    """A closure-converted function, which takes its captured values as last arguments: see closures.py."""
     function: Any
     params: list
 
 
 @dataclass(eq=False, slots=True)
 class Derived:
-    """transform(base), made inside the function that is read."""
+    """transform(base), made in the function being read."""
     transform: Any
     base: Any
 
 
 @dataclass(eq=False, slots=True)
 class Section:
-    """A callable as a function of one leaf of one argument, giving one leaf of its result."""
+    """A callable as a function from one leaf of one argument to one leaf of its result."""
     base: Any
     args: list
     words: dict
@@ -126,19 +126,19 @@ class RangeValue:
 
 @dataclass(eq=False, slots=True)
 class Walk:
-    """What a for loop walks over: values known now, or a count, sources and what a pass binds."""
+    """What a for loop iterates over: known values, or a count, sources and a function that binds a pass."""
     static: list | None = None
     count: Any = None
     items: tuple = ()               # (hint, fact, source operand)
     bind: Any = None                # (index, item variables) -> value
     plain: bool = False             # range(n): the index itself
-    held: list | tuple = ()         # the sources as they are now
-    sources: tuple = ()             # (container, what must stay while it is walked over: keys, rest or all)
-    reads: tuple = ()               # (frame, name, value): what its elements were made from, which Python makes later
-    lists: list | tuple = ()        # [mark, place, whether in order]: the lists that Python reads, see dynamic_lists.py
+    held: list | tuple = ()         # the current values of the sources
+    sources: tuple = ()             # (container, what must not change meanwhile: keys, rest or all)
+    reads: tuple = ()               # (frame, name, value) from which Python computes its elements later
+    lists: list | tuple = ()        # [mark, place, whether in order] of lists that Python reads
 
     def at(self, place, items):
-        """What the pass of this place binds."""
+        """The value that the loop's target is bound to in the pass with this index."""
         for held in self.lists:
             held[1] = place
         return self.bind(place, items)
@@ -146,19 +146,19 @@ class Walk:
 
 @dataclass(eq=False, slots=True)
 class View:
-    """dict.keys, .values or .items: what the dictionary holds when the view is read."""
+    """dict.keys(), .values() or .items(): the contents of the dictionary when the view is read."""
     value: Any
     name: str
 
 
-STATELESS = "stateless"                 # of itertools.repeat, which always gives the same
+STATELESS = "stateless"                 # for itertools.repeat, whose elements are all the same
 
 
 @dataclass(eq=False, slots=True)
 class Endless:
-    """An iterator without an end: `at` gives what stands at a place.
+    """An endless iterator: `at` returns the element at an index.
 
-    loops: those around the place of its making; None once it has been read from; STATELESS where that changes nothing
+    loops: the loops around its creation; None once it has been used; STATELESS if using it changes nothing
     """
     at: Any
     loops: Any
@@ -180,7 +180,7 @@ def held_by(value: Any) -> list:
 
 
 def holding(value: Any, parts: list) -> Any:
-    """A copy of a value with other parts."""
+    """A copy of a value with its parts replaced."""
     if all(a is b for a, b in zip(held_by(value), parts)):
         return value
     if isinstance(value, (Method, View)):
@@ -228,7 +228,7 @@ SPELLED = {                         # for messages
 
 
 class Held:
-    """Values that an expression holds, as the variables of a frame are held."""
+    """Values of a partly evaluated expression, with the interface of a frame's variables."""
     __slots__ = ("held",)
 
     def __init__(self, held):
@@ -252,7 +252,7 @@ class Held:
         self.held[len(key) - 4] = value
 
     def clear(self):
-        """What stands is overwritten; there is nothing to take away."""
+        """Do nothing: all values are overwritten by an update."""
 
     def update(self, env):
         for key, value in env.items():
@@ -264,26 +264,26 @@ SET_BEFORE = "Set it before the loop."
 
 @dataclass(eq=False, slots=True)
 class Conflict:
-    """A name that no single value covers after a branch; an error where it is read."""
+    """The value of a name for which no single value exists after a branch; reading it is an error."""
     reason: str
     advice: str = "Give it one kind on every path."
-    memory: bool = False                # it depends on what shares memory: with all passes written out it is known
+    memory: bool = False                # about aliases, so that unrolling the loop resolves it
 
 
 @dataclass(eq=False, slots=True)
 class Known:
-    """How a @static helper of a rule sees an operand: rank and dtype; of lengths whether there is an entry."""
+    """An operand as a @static helper of a rule sees it: rank and dtype, and whether it has entries."""
     ndim: int
     dtype: Any
     dims: tuple = ()
 
     def has_entries(self, axes):
-        """Whether these axes have entries in the example; what is made holds for arrays that do. False if unsure."""
+        """Whether these axes have entries in the example, to which the result is specialised; False if unsure."""
         return all(self.dims[k].demand(1) for k in axes)
 
 
 def known(node: Any) -> Any:
-    """The view of an operand for a static helper."""
+    """An operand as a static helper sees it."""
     if isinstance(node, Const):
         return node.value
     if isinstance(node, (Var, Part)) and isinstance(node.fact, Array):
@@ -308,7 +308,7 @@ def _dtype(fact):
 
 
 def as_value(value: Any) -> Struct | Const:
-    """A Python value known when transforming, as a value of the reader."""
+    """A Python value as a value of the reader."""
     if isinstance(value, tuple) and not hasattr(value, "_fields"):
         return Struct("tuple", [as_value(v) for v in value])
     if isinstance(value, list):
@@ -329,7 +329,7 @@ def as_python(node: Any) -> Any:
 
 
 class Pullback:
-    """Where a custom derivative takes over: its function and residuals, and the arguments whose adjoints it gives."""
+    """A custom backward rule: its function, its residuals, and the arguments whose adjoints it returns."""
 
     def __init__(self, callee, residuals, args):
         self.callee, self.rule, self.residuals, self.args = callee, callee.rule, residuals, args
@@ -337,7 +337,7 @@ class Pullback:
 
 
 def is_function(value: Any) -> bool:
-    """Whether a value is a function that may read another function's variables."""
+    """Whether a value is a function that may capture another function's variables."""
     return isinstance(value, (FunctionValue, Bound, Derived, Converted)) or isinstance(value, Method)
 
 
@@ -351,5 +351,5 @@ def variables_in(value: Any) -> Iterator[Var]:
 
 
 def with_keys(value: Any, words: str) -> str:
-    """A container in words; a dict is described by its keys."""
+    """The text for a container in a message; a dict is described by its keys."""
     return f"a dict of {', '.join(map(repr, value.keys))}" if getattr(value, "kind", None) == "dict" else words

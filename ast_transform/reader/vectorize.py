@@ -35,11 +35,11 @@ from gradscribe.ast_transform.source.diagnose import LanguageError, RuleError, S
 
 
 def vectorized(function, *args):
-    """A marker function for np.vectorize(function)."""
+    """A marker for np.vectorize(function)."""
 
 
 def function_of_numbers(function: Any) -> Callable[..., Any] | None:
-    """The Python function that numba.vectorize was given, of a ufunc of Numba's; None of anything else."""
+    """The Python function of a ufunc that numba.vectorize made; None for anything else."""
     if not of_numba(function) or hasattr(function, "gufunc_builder"):
         return None
     return getattr(getattr(function, "_dispatcher", None), "py_func", None)
@@ -50,14 +50,14 @@ def of_numba(function: Any) -> bool:
 
 
 def raises_for_none(value):
-    """Whether an operation may raise where its operands have no entries."""
+    """Whether an operation may raise if its operands have no entries."""
     rule = rule_of(value.function)
     by_entry = rule is not None and (rule.kind == "elementwise" or rule.options.get("elementwise"))
     return may_raise(value) and not by_entry and value.function not in (operator.getitem, put)
 
 
 def make_vectorized(reader: Reader, function, args, words, node):
-    """np.vectorize(f, ...) in the function that is read."""
+    """np.vectorize(f, ...) in the function being read."""
     given = {**dict(zip(("pyfunc", "otypes", "doc", "excluded", "cache", "signature"), args)), **words}
     if "pyfunc" not in given:
         fail(reader, LanguageError, "np.vectorize is given a function here", node, "Write np.vectorize(f).")
@@ -71,7 +71,7 @@ def make_vectorized(reader: Reader, function, args, words, node):
 
 
 def of_vectorize(reader: Reader, made: Any, args: list, words: dict[str, Any], node: gast.AST | None) -> Any:
-    """An np.vectorize object from outside."""
+    """The value of a call of a captured np.vectorize object."""
     plain_vectorize(reader, {"excluded": made.excluded, "signature": made.signature}, node)
     return call_vectorized(reader, vectorized, [lift(reader, made.pyfunc, "pyfunc"), Const(made.otypes), *args], words,
                            node)
@@ -101,7 +101,7 @@ def call_vectorized(reader: Reader, function, args, words, node):
         value = dispatch.call_value(reader, each, [python_number(reader, a, node) for a in args], {}, node)
         return call_array(reader, np.asarray, [value], {}, node)
     dtype = dtype_of_entries(reader, each, otypes.value, args, node)
-    args = [widened(reader, a, node) for a in args]        # NumPy hands Python's numbers over: float32 becomes double
+    args = [widened(reader, a, node) for a in args]        # NumPy calls f with Python numbers: float32 becomes double
     wide = [a for a in args if fact_of(a).dims]
     if len(wide) > 1 and not equally_long(wide):
         wide = list(dispatch.rule_call(reader, np.broadcast_arrays, wide, {}, node).items)
@@ -116,7 +116,7 @@ def call_vectorized(reader: Reader, function, args, words, node):
 
 
 def of_numbers(reader: Reader, function: Any, args: list, words: dict[str, Any], node: gast.AST | None) -> Any:
-    """A ufunc of Numba's: the function of numbers that it was made of, for each entry."""
+    """The value of a call of a Numba ufunc: its scalar function is applied to each entry."""
     each, label = function_of_numbers(function), function.__name__
     if each is None:
         fail(reader, RuleError, f"{label} is a generalized ufunc: what it writes into an argument is not followed",
@@ -142,7 +142,7 @@ def of_numbers(reader: Reader, function: Any, args: list, words: dict[str, Any],
 
 
 def by_loop(reader: Reader, function, args, node):
-    """Arguments in the dtypes of the first loop that takes them, as ufuncs choose, and the dtype that it gives."""
+    """(arguments converted to the types of the first ufunc loop that accepts them, its result dtype)."""
     given = [np.dtype(fact_of(a).dtype) for a in args]
     for loop in function.types:
         taken, dtype = loop.split("->")
@@ -151,7 +151,7 @@ def by_loop(reader: Reader, function, args, node):
     if function._frozen:
         fail(reader, RuleError, f"{function.__name__} has no loop for {' and '.join(map(str, given))}", node,
              "Add the signature to numba.vectorize, or leave all of them out.")
-    return args, None               # one is compiled for them
+    return args, None               # Numba compiles a new loop for them
 
 
 def in_dtype(reader: Reader, a, dtype, node):
@@ -174,7 +174,7 @@ def equally_long(arrays):
 
 
 def dtype_of_entries(reader: Reader, each, otypes, args, node):
-    """What the function gives for one entry, found without keeping what is read."""
+    """The dtype of the function's result for one entry; the statements that are read for it are discarded."""
     if otypes:
         return np.dtype(otypes[0])
     block, reader.build.block = reader.build.block, []
@@ -229,12 +229,12 @@ def call_piecewise(reader: Reader, function, args, words, node):
                     "Convert x before: x.astype(float).",
                 )
             return written_into(reader, y, test, value, node)
-        y = where_there_are(reader, test, written, y, node)
+        y = written_if_any(reader, test, written, y, node)
     return as_cell(reader, reader.build.item(y, Const(0))) if scalar else y
 
 
-def where_there_are(reader: Reader, test, written, y, node):
-    """What a piece writes; under a test where it may raise for no entries: NumPy does not call it for none."""
+def written_if_any(reader: Reader, test, written, y, node):
+    """The value that a piece writes; under a test if it may raise without entries, for which NumPy does not call it."""
     before, held = snapshot(reader), list(reader.build.block)
     made = written()
     added = reader.build.block[len(held):]
@@ -273,7 +273,7 @@ def call_fromiter(reader: Reader, function, args, words, node):
 
 
 def call_block(reader: Reader, function, args, words, node):
-    """np.block of a list whose length is not known would be read as one array."""
+    """np.block; a list of unknown length in it is refused, since it would be read as one array."""
     def grown(value):
         return isinstance(value, Grown) or isinstance(value, Struct) and any(map(grown, value.items))
     if args and grown(args[0]):
@@ -283,7 +283,7 @@ def call_block(reader: Reader, function, args, words, node):
 
 
 def call_places(reader: Reader, function, args, words, node):
-    """np.where of a condition alone gives the places where it holds."""
+    """np.where(condition): the indices at which the condition is true."""
     return dispatch.rule_call(reader, np.nonzero if len(args) == 1 and not words else function, args, words, node)
 
 

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Views of arrays: an operation comes in; out comes whether its result is a view, and of which array.
+"""Views of arrays: an operation comes in; whether its result is a view, and of which array, comes out.
 
-Also the reverse: the new value of an array from a view that was written.  Whether a result is a view often depends on
-the memory layout, which is not always known: an argument may be strided or in Fortran order, and arithmetic keeps the
-order of its operands.  A result that may or may not share memory is an array of its own here, and a write into it, or
-into its source, leaves the other a Conflict.
+This file also does the reverse: it computes the new value of an array from a view that was written.  Whether a result
+is a view often depends on the memory layout, which is not always known: an argument may be strided or in Fortran order,
+and arithmetic keeps the order of its operands.  A result that may or may not share memory is treated as an array of
+its own; a write into it or into its source turns the other one into a Conflict.
 """
 import inspect
 import operator
@@ -35,12 +35,13 @@ def made_as(reader: Reader, var: Any) -> Any:
 
 
 def is_view(reader: Reader, var: Any) -> bool:
-    """Whether an array is certainly a view of the first operand of what made it."""
+    """Whether an array is certainly a view of an operand of the operation that made it."""
     made = made_as(reader, var)
     if not isinstance(made, Apply) or not made.args:
         return False
     parent = viewed(made)
-    if parent is None or reader.views.flats.get(parent) or shows_nothing(reader, parent) or shows_nothing(reader, var):
+    if parent is None or reader.views.flats.get(parent) or is_plain_number(reader, parent) or \
+            is_plain_number(reader, var):
         return False
     memory = memory_of(made)
     if memory is CONTIGUOUS and isinstance(parent.fact, Array):
@@ -51,9 +52,9 @@ def is_view(reader: Reader, var: Any) -> bool:
 
 
 def own_view(reader: Reader, made: Any) -> list | None:
-    """The operations by which a function of the user's that has a rule gives a view; None if it may give another.
+    """The operations that make the view which a user's function with a rule returns; None if it may return another.
 
-    Its rule is its derivative, so it may be called again where what it shows has changed.
+    The rule is only its derivative, so the view can be made again after its array has changed.
     """
     if not isinstance(made.function, types.FunctionType) or reader.engine is None:
         return None
@@ -63,9 +64,9 @@ def own_view(reader: Reader, made: Any) -> list | None:
 
 
 def copies_nothing(reader: Reader, made, parent):
-    """Whether a result in the order of rows is a view: its entries lie side by side already, or one axis is cut.
+    """Whether a flatten or reshape certainly returns a view: the array is C-contiguous, or it has only one axis.
 
-    One axis can be cut into several whatever its stride is; what is flattened has its entries side by side.
+    A single axis with any stride can be split into several.
     """
     if any(not isinstance(v, Const) or v.value not in ("C",) for k, v in made.kwargs if k == "order") or \
             len(made.args) > 2 or len(made.args) > 1 and _word(made, 1) == "order":
@@ -74,8 +75,8 @@ def copies_nothing(reader: Reader, made, parent):
     return cut and parent.fact.rank == 1 or rowwise(reader, parent)
 
 
-def may_show(reader: Reader, made: Any) -> list:
-    """The arrays that an operation's result may share memory with, where that is not certain."""
+def possible_sources(reader: Reader, made: Any) -> list:
+    """The arrays that an operation's result may or may not share memory with."""
     if is_application(made, operator.getitem) and reader.views.flats.get(made.args[0]):
         return []                   # a slice of x.flat is a copy
     shown = [v for v in aliased(made) if is_array(v)] or [
@@ -85,7 +86,7 @@ def may_show(reader: Reader, made: Any) -> list:
 
 
 def base_path(reader: Reader, var: Any) -> tuple:
-    """The array that a view belongs to, and the operations that lead to the view."""
+    """(array that a view belongs to, operations that lead from it to the view)."""
     path = []
     while is_view(reader, var):
         made = made_as(reader, var)
@@ -95,7 +96,7 @@ def base_path(reader: Reader, var: Any) -> tuple:
 
 
 def same_view_again(reader: Reader, path: list, root: Any) -> Any:
-    """The same view, of another array."""
+    """The same view of another array."""
     for made, view in path:
         root = reader.build.let(view.hint, substituted(made, {cast(Var, viewed(made)): root}), view.fact, view.kind)
         if view in reader.views.flats:
@@ -106,7 +107,7 @@ def same_view_again(reader: Reader, path: list, root: Any) -> Any:
 
 
 def rowwise(reader: Reader, var: Any) -> bool:
-    """Whether an array certainly lies in memory row by row, without gaps (C's order)."""
+    """Whether an array is certainly C-contiguous."""
     if alias.is_number(var):
         return True
     found = reader.views.layouts.get(var)
@@ -121,7 +122,7 @@ def rowwise(reader: Reader, var: Any) -> bool:
 
 
 def made_rowwise(reader: Reader, made, var):
-    """By what the record says of the order of entries that NumPy gives a result (`order=`)."""
+    """Whether an operation's result is C-contiguous, by the entry `order=` of its rule record."""
     if updates(made):
         return rowwise(reader, made.args[0])
     memory, rank = memory_of(made), var.fact.rank
@@ -144,7 +145,7 @@ def made_rowwise(reader: Reader, made, var):
 
 
 def one_entry(reader: Reader, new: Any, parent: Any) -> Any:
-    """An array without axes, whose one entry an array with axes shows."""
+    """A 0-d array with the entry of an array that has one entry."""
     first = Const(0 if new.fact.rank == 1 else (0,) * new.fact.rank)
     entry = reader.build.item(new, first, parent.hint, parent.kind)
     reader.views.cells.add(entry)
@@ -152,7 +153,7 @@ def one_entry(reader: Reader, new: Any, parent: Any) -> Any:
 
 
 def locked_by(reader: Reader, var: Any) -> Any:
-    """The operation by which an array may show one that NumPy does not let be written, or None."""
+    """The operation that made an array's view read-only in NumPy, or None."""
     while isinstance(var, Var) and isinstance(made := made_as(reader, var), Apply) and \
             memory_of(made).shares == "first":
         if memory_of(made) is LOCKED:
@@ -161,17 +162,17 @@ def locked_by(reader: Reader, var: Any) -> Any:
     return None
 
 
-def not_let(reader: Reader, made: Any, node: gast.AST | None) -> None:
+def refuse_if_locked(reader: Reader, made: Any, node: gast.AST | None) -> None:
     name = getattr(made.function, "__name__", "")
     fail(reader, LanguageError, f"np.{name} gives a view that NumPy does not let be written", node,
          "Copy first: .copy(); or index the array itself.")
 
 
 def moved_back(reader: Reader, made: Any, new: Any, parent: Any, node: gast.AST | None) -> Any:
-    """The array whose entries, moved by an operation, are `new`."""
+    """The array from which a rearranging operation gives `new`."""
     name, memory, rule = getattr(made.function, "__name__", ""), memory_of(made), RULES.get(made.function)
     if memory is LOCKED:
-        not_let(reader, made, node)
+        refuse_if_locked(reader, made, node)
     part = memory is PART and rule is not None and "written" in rule.parts
     if part:
         place = place_written(reader, made, new, parent)
@@ -182,13 +183,13 @@ def moved_back(reader: Reader, made: Any, new: Any, parent: Any, node: gast.AST 
              node, "Copy first: .copy(); or write into the array itself.")
     given = {"y" if part else "dy": new, **rule.signature.bind(*made.args, **dict(made.kwargs)).arguments}
     if rule.signature.parameters[rule.active[0]].kind is inspect.Parameter.VAR_POSITIONAL:
-        given["k"] = Const(0)       # the place of the operand among several
+        given["k"] = Const(0)       # the position of the operand among several
     back = read_part(reader, rule, "written" if part else f"vjp_{rule.active[0]}", given)
     return reader.build.let(parent.hint, back, parent.fact, parent.kind) if back.fact is not parent.fact else back
 
 
 def place_written(reader: Reader, made, new, parent):
-    """The array after a write into a place of an elementwise part of it: that place is written, and no other."""
+    """The array after a write into an elementwise view of it, such as x.real: only the written entries change."""
     step, rule = made_as(reader, new), RULES[made.function]
     if not rule.options.get("elementwise") or not isinstance(step, Apply) or step.function not in (put, put_add) \
             or made_as(reader, step.args[0]) is not made or gathers(step.args[1]):
@@ -205,7 +206,7 @@ def place_written(reader: Reader, made, new, parent):
 
 
 def may_be_cell(reader: Reader, var: Any) -> bool:
-    """An array without axes, which is written in place, is no number: so made, or an argument."""
+    """Whether a value may be a 0-d array, which can be written in place, rather than a number."""
     if not isinstance(var, Var) or not isinstance(var.fact, Array) or var.fact.dims or var.fact.weak:
         return False
     if var in reader.views.cells:
@@ -221,13 +222,13 @@ def may_be_cell(reader: Reader, var: Any) -> bool:
     return rule is not None and bool(rule.options.get("cell"))
 
 
-def shows_nothing(reader: Reader, var: Any) -> bool:
-    """Whether a value is certainly a plain number, without an alias: reading an entry copies it."""
+def is_plain_number(reader: Reader, var: Any) -> bool:
+    """Whether a value is certainly a number without an alias: reading an entry copies it."""
     return alias.is_number(var) and not may_be_cell(reader, var)
 
 
 def as_cell(reader: Reader, value: Any) -> Any:
-    """A number as a zero-dimensional array that the function has made."""
+    """A number as a 0-d array that the function has made."""
     fact = fact_of(value) if isinstance(value, (Var, Const)) else None
     if not isinstance(fact, Array) or fact.dims or isinstance(value, Const) or fact.weak or may_be_cell(reader, value):
         return value
@@ -237,14 +238,14 @@ def as_cell(reader: Reader, value: Any) -> Any:
 
 
 def copied_cell(reader: Reader, value: Any, made: Any) -> Any:
-    """What an operation makes of an array without axes: another such array, also where it is the same number."""
+    """The result of an operation on a 0-d array: a new 0-d array, even if it is the same number."""
     if not may_be_cell(reader, value):
         return made
     return as_cell(reader, alias_of(reader, made) if made is value else made)
 
 
 def alias_of(reader: Reader, value: Any, tokens: Any = None) -> Any:
-    """Another name for a value, as an array of its own or of given storages."""
+    """A new variable with the same value, as an array of its own or in given storages."""
     new = reader.build.let(value.hint, value, value.fact)
     reader.memory.tokens[new] = frozenset({new}) if tokens is None else tokens
     reader.views.layouts[new] = rowwise(reader, value)
@@ -265,7 +266,7 @@ def is_slice(p: Any) -> bool:
 
 
 def is_number(part: Any) -> bool:
-    """Whether a part of an index is a whole number: it takes its axis away."""
+    """Whether a part of an index is an integer, which removes its axis."""
     if isinstance(part, Const) and isinstance(part.value, (slice, bool)) or not isinstance(part, (Var, Const)):
         return False
     fact = fact_of(part)
@@ -273,20 +274,20 @@ def is_number(part: Any) -> bool:
 
 
 def is_whole(part: Any) -> bool:
-    """Whether a part of an index is `:`, an axis as it is."""
+    """Whether a part of an index is `:`, a whole axis."""
     return isinstance(part, Const) and isinstance(part.value, slice) and part.value == slice(None)
 
 
 def is_turned(index: Any) -> bool:
-    """Whether an index has every entry of an array once and turns axes round: it is its own inverse."""
+    """Whether an index only reverses axes, so that it is its own inverse."""
     return all(isinstance(p, Const) and isinstance(p.value, slice) and p.value in (slice(None), slice(None, None, -1))
                for p in parts_of(index))
 
 
 def axes_undone(index: Any, dims: Iterable[Length]) -> tuple | None:
-    """The index that undoes one which only adds axes of length one, x[:, None], or takes them away, x[:, 0].
+    """The inverse of an index that only adds axes of length one, x[:, None], or removes them, x[:, 0].
 
-    None for any other index.  What is left of the index's axes at the end stays as it is.
+    None for any other index.  Trailing axes without an index stay unchanged.
     """
     undone: list
     undone, lengths = [], iter(dims)
@@ -308,7 +309,7 @@ def axes_undone(index: Any, dims: Iterable[Length]) -> tuple | None:
 
 
 def joined(outer: list, inner: Iterable) -> list | None:
-    """The parts of one index for an index into what another one shows; None if they do not join.
+    """The parts of the one index that combines an index with an index into its result; None if not possible.
 
     x[i][k] is x[i, k], and x[:, i][k] is x[k, i].
     """
@@ -321,19 +322,19 @@ def joined(outer: list, inner: Iterable) -> list | None:
 
 
 def index_of(parts: list) -> Any:
-    """An index of these parts, as an operand."""
+    """An index with these parts, as an operand."""
     if all(isinstance(p, Const) for p in parts):
         return Const(tuple(p.value for p in parts)) if len(parts) > 1 else parts[0]
     return Pack("tuple", tuple(parts)) if len(parts) > 1 else parts[0]
 
 
 def _word(made, place):
-    """The name of an operation's parameter at a place."""
+    """The name of an operation's parameter at a position."""
     return list(RULES[made.function].signature.parameters)[place]
 
 
 def _leading(index):
-    """Integers, then at most one slice in steps of one: what is left of it lies side by side."""
+    """Whether an index is integers, then at most one slice of step one, so that its result is contiguous."""
     parts = parts_of(index)
     while parts and not is_slice(parts[0]):
         fact = fact_of(parts[0])

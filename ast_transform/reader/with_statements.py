@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`with`: its items and its body come in; out come the statements of the body, with the effect of known contexts."""
+"""`with`: its items and body come in; the statements of the body, under the known contexts, come out."""
 import contextlib
 import warnings
 
@@ -19,7 +19,7 @@ from gradscribe.ast_transform.source.diagnose import LanguageError
 
 @executes("Context")
 def execute_context(reader: Reader, node):
-    """The items of a with; its body follows."""
+    """Read the items of a with statement; the statements of its body follow."""
     for item in node.items:
         call = item.context_expr
         function = dispatch.evaluate(reader, call.func) if isinstance(call, gast.Call) else None

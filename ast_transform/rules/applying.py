@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Functions that take functions, written as Python: each is read in place of its call."""
+"""NumPy functions that take functions, written in Python: the reader inlines each in place of its call."""
 import numpy as np
 
 from gradscribe.ast_transform.core.memory import ALIASES, FRESH
@@ -10,7 +10,7 @@ from gradscribe.ast_transform.rules.shapes import is_sequence
 
 
 def entry_by_entry(function, dtype, first, *rows):
-    """What np.vectorize(function) is of vectors, and of numbers beside them."""
+    """np.vectorize(function) applied to vectors, and numbers beside them."""
     out = np.empty(first.shape[0], dtype=dtype)
     for i in range(first.shape[0]):
         out[i] = function(*[row[i] if np.ndim(row) == 1 else row for row in rows])
@@ -58,7 +58,7 @@ class apply_along_axis:
 
 
 def back_in_place(out, ndim, axis):
-    """The axes of each result, which stand last, where the line's axis was."""
+    """Move the axes of each result from the end to the place of the line's axis."""
     return np.moveaxis(out, tuple_range(ndim - 1, out.ndim), tuple_range(axis, axis + out.ndim - ndim + 1))
 
 

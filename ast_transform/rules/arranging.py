@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Inserting, leaving out, choosing and arranging entries; bits and places.
+"""Inserting, deleting, choosing and arranging entries; bits and indices.
 
-Most are written in terms of functions that have a record: the primal is read in place of the call.
+Most are written in terms of functions that have a record: the primal is inlined in place of the call.
 """
 import builtins
 
@@ -20,7 +20,7 @@ from gradscribe.runtime.indexing import scatter_add
 
 @static
 def rolled_to(ndim, axis, start):
-    """Where np.rollaxis leaves the axis: before what stood at `start`."""
+    """The new position of the axis after np.rollaxis: before the axis that was at `start`."""
     start = start + ndim if start < 0 else start
     return start - 1 if positive(axis, ndim) < start else start
 
@@ -45,7 +45,7 @@ class unstack:
 
 @static
 def in_rows(requirements):
-    """Whether np.require asks for C's order, and for nothing but the alignment that every array has."""
+    """Whether np.require asks for C order; other requirements than the alignment of every array are refused."""
     wanted = [] if requirements is None else list(requirements) if is_sequence(requirements) else [requirements]
     names = {str(r).upper() for r in wanted} - {"A", "ALIGNED"}
     if names - {"C", "C_CONTIGUOUS", "CONTIGUOUS"}:
@@ -84,7 +84,7 @@ class broadcast_arrays:
 
 @static
 def depth(arrays):
-    """How deeply the lists are nested; the same everywhere."""
+    """The nesting depth of the lists, which must be the same everywhere."""
     if isinstance(arrays, tuple):
         raise ValueError("np.block takes lists, not tuples", "Write [[a, b], [c, d]].")
     if not isinstance(arrays, list):
@@ -103,7 +103,7 @@ def block_rank(arrays):
 
 
 def with_rank(a, ndim):
-    """Unit axes in front."""
+    """An array with leading axes of length one, up to this rank."""
     if np.ndim(a) >= ndim:
         return a
     if np.ndim(a) == 0:
@@ -125,11 +125,11 @@ class block:
         return assembled(arrays, depth(arrays), block_rank(arrays))
 
 
-# --- entries that are put in, left out, repeated ----------------------------------------------------------------------
+# --- entries that are inserted, deleted, repeated ---------------------------------------------------------------------
 
 @static
 def single(value):
-    """One index, not several."""
+    """Whether an index is a single one."""
     return not is_sequence(value) and not isinstance(value, slice) and getattr(value, "ndim", 0) == 0
 
 
@@ -166,13 +166,13 @@ def checked_insertion(arr, obj, values):
 
 @static
 def one_place(arr, obj, values, axis):
-    """One index, and one entry (or line) that is put there."""
+    """Whether one entry (or line) is inserted at one index."""
     rank = getattr(values, "ndim", 0)
     return single(obj) and (rank == 0 or axis is not None and rank < arr.ndim)
 
 
 def new_place(obj):
-    """Where in the result the new entry stands: before the one that the index meant."""
+    """The index of the inserted entry in the result: before the entry that the index refers to."""
     if is_literal(obj):
         return obj if obj >= 0 else obj - 1
     return np.where(obj < 0, obj - 1, obj)
@@ -184,7 +184,7 @@ def is_literal(obj):
 
 
 def places(n, obj, total):
-    """Where the n old entries and then the new ones stand in what np.insert makes."""
+    """The positions in the result of np.insert of the n old entries, followed by the new ones."""
     return np.argsort(np.insert(np.arange(n), obj, np.arange(n, total)))
 
 
@@ -326,7 +326,7 @@ class extract:
         return np.take(arr, np.flatnonzero(condition))
 
 
-# --- whole numbers ----------------------------------------------------------------------------------------------------
+# --- integers ---------------------------------------------------------------------------------------------------------
 
 @general(np.divmod, samples=samples.quotients, rewrite=True)
 class divmod_:
@@ -358,7 +358,7 @@ class unpackbits:
         return np.unpackbits(a, axis=axis, count=count, bitorder=bitorder)
 
 
-# --- places -----------------------------------------------------------------------------------------------------------
+# --- indices ----------------------------------------------------------------------------------------------------------
 
 @constant(np.array_equiv, samples=samples.compared, memory=FRESH)
 class array_equiv:
@@ -385,7 +385,7 @@ class triu_indices_from:
 
 
 def open_vector(a, k, count):
-    """Indices laid along the k-th of the axes; of a mask, the places where it is true."""
+    """Indices along the k-th axis of an open grid; for a mask, the indices where it is true."""
     a = np.asarray(a)
     index = np.flatnonzero(a) if a.dtype.kind == "b" else a
     if count == 1:

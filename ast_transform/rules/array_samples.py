@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Arguments for the tests of rules for arrays: each function takes a generator and returns a list of (args, kwargs).
 
-Axes of length 0 and 1 are among them wherever the function has a value there.
+They include axes of length 0 and 1 wherever the function is defined for them.
 """
 import numpy as np
 
@@ -69,7 +69,7 @@ def traces(rng):
 
 
 def extremes(rng):
-    """Two that are equal share: the difference on both sides is their mean."""
+    """With ties, which share the derivative: the central difference is the mean of both sides."""
     two = np.array([[1.0, 3.0, 3.0, 1.0], [-2.0, 0.5, -2.0, 0.5]])
     return [*filled_reductions(rng), _call(two[0]), _call(two, axis=1), _call(two, axis=1, keepdims=True)]
 
@@ -422,7 +422,7 @@ def regular(rng):
 
 
 def regular_and_singular(rng):
-    """Singular ones to the last digit, of every rank; stacks with some of them."""
+    """Matrices that are exactly singular, of every rank, and stacks with some of them."""
     one = np.array([[1.0, 2.0], [2.0, 4.0]])
     return [*regular(rng), *[_call(np.array(m)) for m in (
         one, np.zeros((1, 1)), np.zeros((2, 2)), np.diag([2.0, 0.0, 3.0]), np.diag([0.0, 0.0, 3.0]), np.ones((3, 3)),

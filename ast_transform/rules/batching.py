@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the part `batch` of a record is written with: axes of a batch, and forms that several records share.
+"""Helpers for the part `batch` of a record: axes of a batch, and forms that several records share.
 
-The part says what a call becomes where operands have an axis of examples in front.  Its parameters are arguments of the
-record's signature, and what these names mean: `first` the first argument; `batched` the names of the arguments that
-have the axis (a list of arrays has it in all of them, or in none); `flags` the same for each of several positional
-arguments; `rank` the rank of one example's result; `count` the number of examples; `units` the axes of one example of
-length 1.  Arrays that have the axis have it as axis 0, and their rank counts it.  A function of each entry needs no
-part.  Where there is no such form, the part calls `by_example`: a loop calls the function for each example.
+The part defines a call whose operands have a leading axis of examples (a batch axis).  Its parameters are arguments of
+the record's signature, or these names: `first` is the first argument; `batched` the names of the arguments that have
+the batch axis (in a list of arrays, all have it or none); `flags` the same for each of several positional arguments;
+`rank` the rank of one example's result; `count` the number of examples; `units` the axes of length 1 of one example.
+The batch axis is axis 0, and the rank of an array includes it.  An elementwise function needs no part.  If a function
+has no batched form, the part calls `by_example`: a loop then calls the function for each example.
 
 >>> from gradscribe.ast_transform.core.rule import RULES
 >>> RULES[np.sum].parts["batch"](np.ones((4, 2, 3)), ("x",)).shape
@@ -28,7 +28,7 @@ def shifted(axis):
 
 @static
 def reduced(axis, rank):
-    """The axes of the batch that a reduction of one example goes over."""
+    """The axes of the batch that a reduction of one example reduces."""
     if axis is None:
         return 1 if rank == 2 else tuple(range(1, rank))
     return shifted(axis)
@@ -36,7 +36,7 @@ def reduced(axis, rank):
 
 @static
 def everything(axis, rank):
-    """Whether a reduction goes over all axes of an example."""
+    """Whether a reduction reduces all axes of an example."""
     return axis is None or isinstance(axis, tuple) and len(axis) == rank - 1
 
 
@@ -63,12 +63,12 @@ def by_example(reason):
 
 @static
 def wide(missing):
-    """An index that puts axes after the batch's."""
+    """An index that adds axes after the batch axis."""
     return (slice(None), *[None] * missing)
 
 
 def aligned(x, rank):
-    """One value for each example against results of a rank: its own axes last."""
+    """A batched value with axes added after the batch axis, so that it broadcasts with batched arrays of a rank."""
     if x.ndim >= rank + 1:
         return x
     return x[wide(rank + 1 - x.ndim)]
@@ -84,7 +84,7 @@ def size_after(x, k):
 
 
 def rows(x):
-    """Every example's entries in one row."""
+    """Each example flattened to a row."""
     if x.ndim == 2:
         return x
     return np.reshape(x, (x.shape[0], size_after(x, 1)))
@@ -93,7 +93,7 @@ def rows(x):
 # --- forms that several records share --------------------------------------------------------------------------------
 
 def batched_reduction(function):
-    """Of functions with an axis and keepdims."""
+    """The part `batch` of a reduction with axis and keepdims."""
     def part(first, batched, axis=None, keepdims=False):
         if keepdims:
             return function(first, axis=reduced(axis, first.ndim), keepdims=keepdims)
@@ -102,7 +102,7 @@ def batched_reduction(function):
 
 
 def batched_turn(function):
-    """Of functions of some axes, or of all."""
+    """The part `batch` of a function that acts on some axes, or on all."""
     def part(first, batched, axes=None, axis=None):
         if axes is None and axis is None:
             return function(first, all_axes(first.ndim))
@@ -113,26 +113,26 @@ def batched_turn(function):
 
 
 def batched_diagonal(function):
-    """Of functions of a diagonal."""
+    """The part `batch` of a function of a diagonal."""
     def part(first, batched, offset=0, axis1=0, axis2=1):
         return function(first, offset=offset, axis1=shifted(axis1), axis2=shifted(axis2))
     return part
 
 
 def unchanged(first, batched):
-    """Of functions that return their first argument."""
+    """The part `batch` of a function that returns its first argument."""
     return first
 
 
 def same_call(function):
-    """Of functions that take stacks: the call with the whole batch."""
+    """The part `batch` of a function that accepts stacks: a call with the whole batch."""
     def part(first, batched):
         return function(first)
     return part
 
 
 def batched_partition(function):
-    """Of functions that arrange entries around the k-th."""
+    """The part `batch` of a function that partitions entries around the k-th."""
     def part(a, kth, batched, axis=-1):
         only(batched, "a")
         if axis is None:

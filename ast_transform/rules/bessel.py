@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""scipy.special, entry by entry: integrals of exponentials, Bessel and hypergeometric functions, spherical harmonics.
+"""scipy.special, elementwise: exponential integrals, Bessel and hypergeometric functions, spherical harmonics.
 
-The derivative of a Bessel function is a combination of its neighbours, without a quotient that fails at 0.
+The derivative of a Bessel function is a combination of functions of neighbouring order, without a quotient, which
+would fail at 0.
 """
 import math
 
@@ -27,7 +28,7 @@ def root(number):
 
 
 def below(v):
-    """The order before v."""
+    """v - 1, the previous order."""
     if is_unsigned(v):              # 0 - 1 would be the largest of them
         return v - 1.0
     return v - 1

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Interpolation, differences, integrals, running sums, windows and spacings."""
+"""Interpolation, differences, integrals, cumulative sums, window functions and spaced points."""
 import math
 
 import numpy as np
@@ -17,7 +17,7 @@ from gradscribe.runtime.indexing import scatter_add
 
 @static
 def part(ndim, axis, start, stop):
-    """The index of a stretch along one axis: `[:, start:stop]`."""
+    """The index of a range along one axis: `[:, start:stop]`."""
     axis = positive(axis, ndim)
     return slice(start, stop) if ndim == 1 else (slice(None),) * axis + (slice(start, stop),)
 
@@ -38,12 +38,12 @@ def each_axis(f, axis):
 
 @static
 def is_one_node(xp):
-    """Whether all values are that of one node, whatever x is; False where the length is not known."""
+    """Whether there is only one node, so that the result does not depend on x; False if the length is not known."""
     return xp.dims[0].is_unit if hasattr(xp, "dims") else len(xp) == 1
 
 
 def interval(x, xp):
-    """Between which nodes each x is, by the number of the left one."""
+    """The index of the left neighbouring node of each x."""
     return np.clip(np.searchsorted(xp, x, side="right") - 1, 0, xp.shape[0] - 2)
 
 
@@ -58,13 +58,13 @@ def slope(x, xp, fp):
 
 
 def share(x, xp):
-    """How much of the right node the value is: 0 before all nodes, 1 after them."""
+    """The weight of the right node in each value: 0 before all nodes, 1 after them."""
     left = interval(x, xp)
     return np.clip((x - xp[left]) / np.diff(xp)[left], 0, 1)
 
 
 def to_nodes(dy, x, xp, like):
-    """What each x gives to the nodes on both sides of it."""
+    """The adjoint of the nodes: each x contributes to the nodes on both sides of it."""
     if is_one_node(xp):
         return scatter_add(like, np.zeros_like(x, dtype=int), dy)
     left, right = interval(x, xp), share(x, xp)
@@ -72,7 +72,7 @@ def to_nodes(dy, x, xp, like):
 
 
 def within(dy, x, xp, left, right):
-    """Without what is beyond the nodes, where a value of its own stands."""
+    """An adjoint with zeros beyond the nodes, where the value is `left` or `right`."""
     if left is None and right is None:
         return dy
     if right is None:
@@ -138,7 +138,7 @@ class interp:
 
 @static
 def spacings(f, varargs, axis):
-    """For each axis the place of its spacing among the arguments; None for 1."""
+    """The index of each axis's spacing among the arguments; None for a spacing of 1."""
     axes = each_axis(f, axis)
     if len(varargs) not in (0, 1, len(axes)) or len(varargs) == 1 < len(axes) and np.ndim(varargs[0]):
         raise ValueError(f"np.gradient takes one number, or a spacing for each of {len(axes)} axes: {len(varargs)} "
@@ -169,7 +169,7 @@ def evenly(f, h, axis, order):
 
 
 def unevenly(f, x, axis, order):
-    """The parabola through three neighbours has this slope; straight at the edges if the order is 1."""
+    """The slope of the parabola through three neighbours; at the edges, of a straight line if the order is 1."""
     n, step = f.ndim, np.diff(x)
     a, b = laid(step[:-1], n, axis), laid(step[1:], n, axis)
     inner = (b * (f[part(n, axis, 1, -1)] - f[part(n, axis, None, -2)]) / a
@@ -284,7 +284,7 @@ def dtype_of(x):
 
 
 def bessel_one(x):
-    """The derivative of np.i0, as the integral over an angle; 64 angles give all digits before i0 overflows."""
+    """The derivative of np.i0, an integral over an angle; 64 angles suffice for full precision until i0 overflows."""
     angle = ((np.arange(64) + 0.5) * (np.pi / 128)).astype(dtype_of(x))
     cosine = np.cos(angle)
     if rank(x) == 0:
@@ -320,7 +320,7 @@ for _window in (np.bartlett, np.blackman, np.hamming, np.hanning):
     constant(_window, "M", samples=samples.window_lengths, memory=FRESH)(type(_window.__name__, (), {}))
 
 
-# --- spacings ---------------------------------------------------------------------------------------------------------
+# --- spaced points ----------------------------------------------------------------------------------------------------
 
 @general(np.logspace, samples=samples.logarithmic, rewrite=True, arrays=("start", "stop", "base"), memory=FRESH)
 class logspace:

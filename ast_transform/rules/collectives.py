@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Functions over a named axis: each is linear, and its adjoint sends values the other way, as in JAX."""
+"""Collectives over a named axis: each is linear, and its adjoint sends values in the opposite direction, as in JAX."""
 from gradscribe.ast_transform.core.memory import FRESH
 from gradscribe.ast_transform.core.rule import constant, linear, static
 from gradscribe.runtime.collectives import (

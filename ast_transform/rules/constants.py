@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Functions without a derivative: comparisons, rounding, positions and shapes; and functions that make arrays.
+"""Functions without a derivative: comparisons, rounding, indices and shapes; and functions that make arrays.
 
-Those whose entries depend on an argument have a derivative in it: full, arange, linspace, bincount.
+Functions whose entries depend on an argument are differentiable in it: full, arange, linspace, bincount.
 """
 import builtins
 import math
@@ -27,7 +27,7 @@ from gradscribe.runtime import compiled
 
 
 def _entrywise(*names):
-    """Declare functions of each entry that take these arguments; the first function lends the record its name."""
+    """A decorator maker: it declares elementwise functions of these arguments; the first one names the record."""
     def declare(function, *alias, **options):
         record = type(function.__name__, (), {})
         constant(function, *names, alias=alias, elementwise=True, memory=FRESH, **options)(record)
@@ -37,7 +37,7 @@ def _entrywise(*names):
 _of_one, _of_two = _entrywise("x"), _entrywise("a", "b")
 
 
-# --- truth -----------------------------------------------------------------------------------------------------------
+# --- booleans --------------------------------------------------------------------------------------------------------
 
 _of_two(operator.lt, np.less, cheap=True, jumps="order", word="test")
 _of_two(operator.le, np.less_equal, cheap=True, jumps="order", word="test")
@@ -183,7 +183,7 @@ class isrealobj:
     pass
 
 
-# --- whole numbers and bits ------------------------------------------------------------------------------------------
+# --- integers and bits -----------------------------------------------------------------------------------------------
 
 _of_two(operator.and_, np.bitwise_and, cheap=True, word="test")
 _of_two(operator.or_, np.bitwise_or, cheap=True, word="test")
@@ -557,7 +557,7 @@ class arange:
 
 
 def laid(x, ndim, axis):
-    """A vector along one axis of an array."""
+    """A vector reshaped to lie along one axis of an array."""
     index = along_index(ndim, axis)
     if index is None:
         return x
@@ -565,7 +565,7 @@ def laid(x, ndim, axis):
 
 
 def ramp(y, num, endpoint, axis):
-    """From 0 to 1, along an axis of the result y."""
+    """Numbers from 0 to 1 along an axis of the result y."""
     steps = np.linspace(0, 1, num) if endpoint else np.linspace(0, 1, num, endpoint=False)
     return laid(steps.astype(y.dtype), y.ndim, axis)
 
@@ -578,7 +578,7 @@ def summed(x, axis):
 
 @static
 def widened_index(x, ndim, axis):
-    """The index that gives an end of the spacings a unit axis; None where broadcasting does without it."""
+    """The index that adds a unit axis to an end point of np.linspace; None if broadcasting does not need it."""
     behind = ndim - 1 - axis % ndim
     if behind == 0 or np.ndim(x) < behind:
         return None if behind or np.ndim(x) == 0 else (..., None)

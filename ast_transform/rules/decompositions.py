@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Factorisations of matrices.  Matrices stand on the last two axes, stacks before them.
+"""Matrix factorisations.  Matrices are on the last two axes; the axes before them are stacks.
 
 Sources: M. B. Giles, Collected matrix derivative results for forward and reverse mode (2008); I. Murray,
 Differentiation of the Cholesky decomposition (2016); J. Townsend, Differentiating the singular value decomposition
 (2016); Z.-Q. Wan and S.-X. Zhang, Automatic differentiation for complex valued SVD (2019).
-Where NumPy reads one triangle (cholesky, eigh) only its entries have an adjoint, and only their tangents count.  JAX
-takes the Hermitian part of the matrix before; so does gradscribe.lax.linalg.  Complex eigenvectors and singular vectors
-have a free factor of size one each; their derivative leaves it alone, as in JAX.
+Where NumPy reads only one triangle (cholesky, eigh), only its entries have an adjoint, and only their tangents count.
+JAX takes the Hermitian part of the matrix first, as gradscribe.lax.linalg does.  Each complex eigenvector and singular
+vector has a free phase; the derivative does not change it, as in JAX.
 """
 import numpy as np
 
@@ -62,7 +62,7 @@ def tangent_of_lower(a_dot, y):
 
 
 def over_gaps(m, w):
-    """m_ij / (w_j - w_i). 0 where both are 0 (the diagonal, say); infinite where only the gap is."""
+    """m_ij / (w_j - w_i); 0 where both are 0 (such as the diagonal), infinite where only the denominator is."""
     if w.ndim == 1:
         gap = w - w[:, None]
     else:
@@ -71,7 +71,7 @@ def over_gaps(m, w):
 
 
 def skew(m):
-    """What turns vectors: of a complex matrix without the diagonal, which changes their free factors."""
+    """The skew part of m, which rotates vectors; without the diagonal if complex, which would change their phases."""
     if m.dtype.kind == "c":
         return without_diagonal((m - adjugated(m)) / 2)
     return (m - transposed(m)) / 2
@@ -97,7 +97,7 @@ class eigh:
 
 
 def adjoint_of_eigh(dw, dv, w, v):
-    """The Hermitian adjoint.  What is None is not used."""
+    """The Hermitian adjoint of eigh; an adjoint that is None is not used."""
     vt = transposed(v)
     if dv is None:
         return scaled_columns(conjugated(v), dw) @ vt
@@ -163,7 +163,7 @@ def columns(s):
 
 @general(np.linalg.svd, "a", samples=linalg_samples.singular, partial=True, memory=FRESH, raises=True)
 class svd:
-    """The columns of u and v that belong to no singular value span a space; its derivative is that of the space."""
+    """The derivative of the columns of u and v without a singular value is that of the space which they span."""
     def primal(a, full_matrices=True, compute_uv=True, hermitian=False):
         return np.linalg.svd(a, full_matrices=full_matrices, compute_uv=compute_uv, hermitian=hermitian)
 
@@ -215,14 +215,14 @@ def of_vt(dvt):
 
 
 def of_the_first(u, du, k):
-    """The adjoint of the first k columns, which the others stay orthogonal to."""
+    """The adjoint of the first k columns, to which the other columns stay orthogonal."""
     if du is None:
         return None
     return du[..., :k] - conjugated(u[..., k:] @ (transposed(du[..., k:]) @ u[..., :k]))
 
 
 def adjoint_of_svd(u, s, vt, du, ds, dv):
-    """What is None is not used."""
+    """The adjoint of the thin SVD; an adjoint that is None is not used."""
     if du is None and dv is None:
         return (conjugated(u) * columns(ds)) @ conjugated(vt)
     if dv is None:
@@ -295,7 +295,7 @@ def known_mode(mode):
 @general(np.linalg.qr, "a", samples=linalg_samples.orthogonalised, partial=True, memory=FRESH, raises=True,
          triangle=lambda mode="reduced": "upper" if mode == "r" else (None, "upper"))
 class qr:
-    """For at least as many rows as columns: with fewer, r is not square and np.linalg.solve says so."""
+    """For at least as many rows as columns: with fewer, r is not square, and np.linalg.solve raises."""
     def primal(a, mode="reduced"):
         return np.linalg.qr(a, mode=mode)
 
@@ -337,7 +337,7 @@ def over_right(m, r):
 
 
 def turning(inside):
-    """How q turns: what keeps r triangular, with a real diagonal."""
+    """The rotation of q that keeps r triangular, with a real diagonal."""
     low = np.tril(inside, -1)
     if inside.dtype.kind == "c":
         return low - adjugated(low) + 1j * np.imag(inside - without_diagonal(inside))
@@ -364,7 +364,7 @@ class eigvals:
 
 
 def phase_rows(v):
-    """1 / v at the largest entry of each column, which LAPACK makes real; 0 elsewhere."""
+    """1 / v at the largest entry of each column, which LAPACK makes real, and 0 elsewhere."""
     size = np.abs(v)
     largest = np.arange(v.shape[-2])[:, None] == np.argmax(size, axis=-2, keepdims=True)
     return np.where(largest, 1 / np.where(largest, v, 1), 0)
@@ -372,7 +372,7 @@ def phase_rows(v):
 
 @general(np.linalg.eig, "a", samples=samples.spread_spectra, complex_result=True, memory=FRESH, raises=True)
 class eig:
-    """Each column of v has length one and its largest entry is real: its derivative keeps both."""
+    """Each column of v has length one, and its largest entry is real; the derivative keeps both properties."""
     def vjp_a(dy, y, a):
         w, v = y
         dw, dv = dy

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""scipy.spatial.distance, for programs that have imported it.
+"""Rules for scipy.spatial.distance, loaded if the program has imported it.
 
-Each distance is defined once, for two arrays along their last axis, and read in place of its call.  Results are
-float64, as SciPy's are.  A distance has the derivative 0 where it is 0, as np.abs has.
+Each distance is defined once, for two arrays along their last axis, and inlined in place of its call.  Results are
+float64, as in SciPy.  The derivative of a distance is 0 where the distance is 0, as for np.abs.
 """
 import math
 
@@ -22,7 +22,7 @@ WEIGHTED = ("euclidean", "sqeuclidean", "cityblock", "minkowski")
 
 @static
 def metric_of(metric, w, name):
-    """The name of a metric, by any of SciPy's names for it."""
+    """The main name of a metric, from any of SciPy's names for it."""
     short = {"euclid": "euclidean", "eu": "euclidean", "e": "euclidean", "cheby": "chebyshev", "cheb": "chebyshev",
              "ch": "chebyshev", "cblock": "cityblock", "cb": "cityblock", "c": "cityblock", "cos": "cosine",
              "sqe": "sqeuclidean", "sqeuclid": "sqeuclidean", "mi": "minkowski", "m": "minkowski", "pnorm": "minkowski"}
@@ -71,7 +71,7 @@ def weighted(x, w):
 
 
 def root(total, power):
-    """A power below one of a sum that is not negative; where that is 0, the derivative is 0 too."""
+    """A power below one of a non-negative sum; where the sum is 0, the derivative is 0."""
     zero = total == 0
     positive = np.where(zero, 1.0, total)
     return np.where(zero, 0.0, np.sqrt(positive) if power == 0.5 else positive**power)
@@ -115,7 +115,7 @@ class cdist:
 
 @general(distance.pdist, samples=samples.one_set, rewrite=True, arrays=("X", "w"), memory=FRESH)
 class pdist:
-    """Of each pair once, row by row above the diagonal of the matrix of all."""
+    """The distance of each pair once: the entries above the diagonal of the full matrix, row by row."""
     def primal(X, metric="euclidean", *, p=2, w=None):
         of_rank(2, "pdist", X)
         rows, columns = np.triu_indices(X.shape[0], 1)
@@ -165,7 +165,7 @@ class minkowski:
 
 @general(distance.squareform, samples=samples.condensed, rewrite=True, arrays=("X",), memory=FRESH)
 class squareform:
-    """A matrix is read above its diagonal, and taken to be symmetric."""
+    """A matrix is assumed to be symmetric; only its entries above the diagonal are read."""
     def primal(X, force="no", checks=True):
         known_form(X, force)
         if X.ndim == 2:

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""scipy.stats, for programs that have imported it: densities and distribution functions, with location and scale.
+"""Rules for scipy.stats, loaded if the program has imported it: densities and distribution functions.
 
-A distribution is defined once, in standard form: valid parameters, support, and its functions on the support.
-Its methods are made of these and read in place of their calls.  Results are float64 and NaN where a parameter is not
-valid, as SciPy's are.  The formulas are those of N. L. Johnson, S. Kotz and N. Balakrishnan, Continuous Univariate
-Distributions (1994) and, with A. W. Kemp, Univariate Discrete Distributions (2005).
+A distribution is defined once, in standard form: valid parameters, support, and its functions on the support.  Its
+methods, with location and scale, are built from these and inlined in place of their calls.  Results are float64, and
+NaN where a parameter is invalid, as in SciPy.  The formulas are those of N. L. Johnson, S. Kotz and N. Balakrishnan,
+Continuous Univariate Distributions (1994) and, with A. W. Kemp, Univariate Discrete Distributions (2005).
 """
 import functools
 import inspect
@@ -51,13 +51,13 @@ def of_real_numbers(z):
 # --- helpers that are spliced in --------------------------------------------------------------------------------------
 
 def double(x):
-    """Numbers of SciPy's dtype."""
+    """x in double precision, as in SciPy."""
     of_real_numbers(x)
     return x.astype(np.float64) if is_short(x) else numpys(x)
 
 
 def numpys(x):
-    """A number of Python as NumPy's: arithmetic with it has a dtype, and no ZeroDivisionError."""
+    """A Python number as a NumPy scalar, which has a dtype and raises no ZeroDivisionError."""
     return np.float64(x) if type(x) is float or type(x) is int else x
 
 
@@ -87,7 +87,7 @@ def less_log(value, scale):
 
 
 def chosen(test, value, other):
-    """value where the test holds, else other; a number, not an array, where there are no axes."""
+    """value where the test is true, else other; without axes a number, not an array."""
     if is_known(test) and test:
         return value
     result = np.where(test, value, other)
@@ -108,7 +108,7 @@ def both(p, q):
 
 
 def within(value, z, low, high, under, over):
-    """The value of a distribution function, which is constant outside of the support."""
+    """The value of a distribution function, which is constant outside the support."""
     if high is not None:
         value = unless(z >= high, over, value)
     if low is not None:
@@ -117,14 +117,14 @@ def within(value, z, low, high, under, over):
 
 
 def log_of_one(p, q):
-    """The logarithm of a probability p with the complement q: from the smaller one."""
+    """The logarithm of a probability p with the complement q, computed from the smaller one."""
     return chosen(p < 0.5, np.log(p), np.log1p(-q))
 
 
 # --- methods of all distributions -------------------------------------------------------------------------------------
 
 def methods_of(law, names):
-    """The methods of a continuous distribution that `law` has in standard form, with parameters of these names."""
+    """The methods of a continuous distribution; `law` is its standard form, `names` are its parameters."""
     low, high = getattr(law, "low", None), getattr(law, "high", None)
     own_logcdf, own_logsf = getattr(law, "logcdf", None), getattr(law, "logsf", None)
 
@@ -171,7 +171,7 @@ def methods_of(law, names):
 
 
 def counting_methods_of(law, names):
-    """The same for a distribution of whole numbers from 0 on: between them the mass is 0 and the rest is constant."""
+    """The same for a distribution on 0, 1, 2, ...: between integers the mass is 0, the other functions constant."""
     own_high = getattr(law, "high", None)
 
     def parameters(k, args, words):
@@ -220,14 +220,14 @@ def counting_methods_of(law, names):
 
 
 class Frozen:
-    """A distribution with its parameters, as a call of it gives: the methods need the place only."""
+    """A frozen distribution, the result of calling a distribution with its parameters."""
     def __init__(self, distribution, methods, given):
         for name in methods:
             setattr(self, name, functools.partial(getattr(distribution, name), **given))
 
 
 def record(distribution, methods, parameters, law, samples):
-    """Records of the methods, which are called as SciPy's are, and of the call that gives the parameters first."""
+    """Add the records of a distribution's methods, and of the call that freezes its parameters."""
     kind, names = inspect.Parameter.POSITIONAL_OR_KEYWORD, tuple(m.__name__ for m in methods)
     signature = inspect.Signature([inspect.Parameter(n, kind, default=d) for n, d in parameters.items()])
     for method in methods:
@@ -246,7 +246,7 @@ REQUIRED = inspect.Parameter.empty
 
 
 def continuous(distribution, *names, samples, of_functions=None):
-    """The record of a continuous distribution in standard form; `of_functions`: samples for what is no density."""
+    """A decorator that records a continuous distribution; `of_functions`: samples for all functions but densities."""
     def declare(law):
         record(distribution, methods_of(law, names), {"x": REQUIRED, **dict.fromkeys(names, REQUIRED), "loc": 0,
                                                       "scale": 1}, law, (samples, of_functions or samples))
@@ -255,7 +255,7 @@ def continuous(distribution, *names, samples, of_functions=None):
 
 
 def discrete(distribution, *names, samples):
-    """The record of a distribution of whole numbers from 0 on."""
+    """A decorator that records a distribution on 0, 1, 2, ..."""
     def declare(law):
         record(distribution, counting_methods_of(law, names),
                {"k": REQUIRED, **dict.fromkeys(names, REQUIRED), "loc": 0}, law, (samples, samples))
@@ -292,7 +292,7 @@ def log_density_of_t(z, df):
 
 @continuous(stats.t, "df", samples=samples.on_the_line_by_one, of_functions=samples.on_the_line_by_whole)
 class t:
-    """Of infinitely many degrees of freedom it is normal."""
+    """With infinitely many degrees of freedom it is the normal distribution."""
     def valid(df):
         return df > 0
 
@@ -381,7 +381,7 @@ class expon:
 
 
 def tail_of_laplace(right, z):
-    """exp(-|z|) / 2, as the side says that z is on: at 0 too it has a derivative."""
+    """exp(-|z|) / 2 for z on the given side, which is differentiable at 0."""
     return np.exp(unless(right, -z, z)) / 2
 
 
@@ -412,7 +412,7 @@ class laplace:
         return unless(left, np.log1p(-tail_of_laplace(left, -z)), -z - LOG_2)
 
 
-# --- distributions of whole numbers -----------------------------------------------------------------------------------
+# --- discrete distributions -------------------------------------------------------------------------------------------
 
 @discrete(stats.poisson, "mu", samples=samples.counts_by_rates)
 class poisson:
@@ -456,10 +456,10 @@ class binom:
         return special.betainc(k + 1, n - k, p)
 
 
-# --- distributions of vectors -----------------------------------------------------------------------------------------
+# --- multivariate distributions ---------------------------------------------------------------------------------------
 
 def squeezed(x):
-    """Without axes of length one; a number where none are left."""
+    """x without axes of length one; a number if none are left."""
     few = np.squeeze(x)
     if few.ndim == x.ndim:
         return x
@@ -482,7 +482,7 @@ def as_double(x):
 
 
 def log_density_of_normal(x, mean=None, cov=1, allow_singular=False):
-    """By the Cholesky factor of the covariance; of one component where neither parameter has an axis."""
+    """The log density by the Cholesky factor of the covariance; of one component if neither parameter has an axis."""
     few_axes(x, mean, cov, allow_singular)
     if mean is None:
         dev = as_double(x)
@@ -509,7 +509,7 @@ def log_density_of_normal(x, mean=None, cov=1, allow_singular=False):
 
 
 def log_density_on_support(dev, cov):
-    """Of points in the image of the covariance, whose rank is taken to stay as it is; -inf beside it."""
+    """The log density on the image of the covariance, whose rank is assumed to be constant; -inf elsewhere."""
     read = np.tril(cov) + np.tril(cov, -1).T
     values = np.linalg.eigvalsh(read)
     bound = NO_VARIANCE * np.max(np.abs(values))
@@ -521,12 +521,12 @@ def log_density_on_support(dev, cov):
 
 
 def _of_vectors(x, mean=None, cov=1, allow_singular=False):
-    """A point has a component for each one of the mean, and the covariance is square."""
+    """Points have as many components as the mean, and the covariance is square."""
     sizes = list(cov.dims) if isinstance(cov, Array) else []
     if isinstance(mean, Array) and mean.rank or len(sizes) == 2 and mean is None:
         sizes += [a.dims[-1] for a in (x, mean) if isinstance(a, Array) and a.rank]
     else:
-        sizes.append(Length(None, 1))                   # of one component
+        sizes.append(Length(None, 1))                   # one component
     yield from ((sizes[0], other) for other in sizes[1:])
 
 
@@ -551,7 +551,7 @@ def _of_one_vector(mean=None, cov=1):
 @general(stats.multivariate_normal.entropy, samples=samples.covariances, rewrite=True, memory=FRESH, raises=True,
          arrays=("mean", "cov"), lengths=_of_one_vector)
 class multivariate_normal_entropy:
-    """Of a regular covariance; Cholesky's factor raises for a singular one."""
+    """For a regular covariance; the Cholesky factorisation raises for a singular one."""
     def primal(mean=None, cov=1):
         cov = as_double(cov)
         if cov.ndim < 2:
@@ -570,7 +570,7 @@ class multivariate_normal_frozen:
 
 
 def log_density_of_dirichlet(x, alpha):
-    """NaN where SciPy raises an error: off the simplex, and of weights that are not positive."""
+    """The log density; NaN where SciPy raises an error: off the simplex, or for weights that are not positive."""
     if x.ndim == 2:
         terms = special.xlogy((alpha - 1)[:, None], x)
     else:

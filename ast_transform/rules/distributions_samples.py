@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Arguments for the tests of scipy.stats: away from the ends of the support and from kinks."""
+"""Arguments for the tests of scipy.stats, away from the ends of the support and from kinks."""
 import numpy as np
 
 from gradscribe.ast_transform.rules.samples import between, normal
@@ -8,7 +8,7 @@ SHAPES = ((3,), (2, 3), (0,), (1,), (), None)
 
 
 def _located(first, *parameters):
-    """Calls without, with and with a broadcast location and scale; `first` and `parameters` draw by shape."""
+    """Calls without, with, and with a broadcast location and scale; `first` and `parameters` draw a given shape."""
     def draw(rng):
         calls = [((first(rng, s), *(p(rng, s) for p in parameters)), {}) for s in SHAPES]
         scale = between(rng, (2, 1), 1, 2)
@@ -23,7 +23,7 @@ def _from(low, high):
 
 
 def _count(low, high):
-    """Whole numbers, which have no derivative."""
+    """Integers, which have no derivative."""
     return lambda rng, shape: rng.integers(low, high, shape)
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Functions of each entry: arithmetic, exponentials, angles, choices, complex parts.
+"""Elementwise functions: arithmetic, exponentials, trigonometry, selection, complex parts.
 
 At kinks the derivative is the mean of both sides (0 for abs, 1/2 each for maximum and minimum) unless noted.  Complex
 numbers follow JAX: partials are not conjugated, and the adjoint of z = x + iy is d/dx - i d/dy.
@@ -39,7 +39,7 @@ def is_float(x):
 
 @static
 def is_number(x):
-    """A real number written out."""
+    """Whether x is a literal real number."""
     return isinstance(x, (int, float)) and not isinstance(x, bool)
 
 
@@ -50,7 +50,7 @@ def is_negative(number):
 
 @static
 def log_of(number):
-    """The logarithm of a number written out: a Python float, which keeps float32 as it is."""
+    """The logarithm of a literal number as a Python float, which does not widen float32."""
     return math.log(number)
 
 
@@ -283,7 +283,7 @@ class log1p:
 
 
 @elementwise(np.logaddexp, samples=samples.real_pairs, numba=True)
-class logaddexp:                    # inf - inf is no number: a side that is infinite as the result is has all of it
+class logaddexp:                    # avoids inf - inf: an operand that equals an infinite result has derivative 1
     def partial_a(y, a):
         return np.exp(np.where(a == y, 0, a - y))
 
@@ -312,7 +312,7 @@ class erfc:
         return -2 / np.pi ** 0.5 * np.exp(-x * x)
 
 
-# --- angles ----------------------------------------------------------------------------------------------------------
+# --- trigonometric and hyperbolic functions --------------------------------------------------------------------------
 
 @elementwise(np.sin, alias=(math.sin,), samples=samples.analytic, numba=True)
 class sin:
@@ -458,12 +458,12 @@ class copysign:
 
 
 def where_above(t, a, b):
-    """t where a is the greater, half of it where they are equal."""
+    """t where a > b, t / 2 where they are equal, 0 elsewhere."""
     return t * (a > b) + 0.5 * t * (a == b)
 
 
 def where_below(t, a, b):
-    """t where a is the smaller, half of it where they are equal."""
+    """t where a < b, t / 2 where they are equal, 0 elsewhere."""
     return t * (a < b) + 0.5 * t * (a == b)
 
 
@@ -506,7 +506,7 @@ class minimum:
 
 
 @elementwise(np.fmax, samples=samples.distinct_pairs)
-class fmax:                         # at ties all goes to b, as in JAX
+class fmax:                         # at ties b gets the whole derivative, as in JAX
     def partial_a(a, b):
         return (a > b) | np.isnan(b)
 
@@ -530,14 +530,14 @@ class fmin:
 
 
 def either(a, b):
-    """The one that is given."""
+    """The argument that is not None."""
     if a is None:
         return b
     return a
 
 
 def where_inside(t, a, low, high):
-    """t where a is between the bounds, half of it on them."""
+    """t where a is between the bounds, t / 2 on them, 0 elsewhere."""
     if low is None and high is None:
         return t
     if low is None:
@@ -602,7 +602,7 @@ class clip:
 @general(np.where, samples=samples.choices, elementwise=True, unbroadcast=True,
          masks={"a": ("condition", True), "b": ("condition", False)}, memory=FRESH, order="operands", cell=True,
          cheap=True)
-class where:                        # chosen again, not multiplied by the mask: 0 * nan is nan
+class where:                        # selected again, not multiplied by the mask, since 0 * nan is nan
     def primal(condition, a, b):
         return np.where(condition, a, b)
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Discrete Fourier transforms.  They are symmetric matrices, so the adjoint is the same transform."""
+"""Discrete Fourier transforms.  Each is a symmetric matrix, so its adjoint is the same transform."""
 import numpy as np
 
 from gradscribe.ast_transform.core.memory import FRESH
@@ -10,7 +10,7 @@ from gradscribe.ast_transform.rules.reductions import along_index, positions
 
 
 def as_operand(dx, x):
-    """A real operand has a real adjoint."""
+    """An adjoint in the kind of its operand: real for a real operand."""
     if x.dtype.kind == "c":
         return dx
     return np.real(dx)
@@ -29,13 +29,13 @@ def fitted(dx, x, n, axis):
 
 @static
 def swapped(norm):
-    """Which of the two directions is scaled, seen from the other one."""
+    """The `norm` of the transform in the opposite direction."""
     return {None: "forward", "backward": "forward", "forward": "backward"}.get(norm, norm)
 
 
 @static
 def transformed_axes(s, axes, ndim):
-    """The axes that a transform over several goes along."""
+    """The axes of a multi-dimensional transform."""
     if axes is None:
         axes = tuple(range(ndim)) if s is None else tuple(range(-len(s), 0))
     axes = tuple(axes) if isinstance(axes, (tuple, list)) else (axes,)
@@ -47,7 +47,7 @@ def transformed_axes(s, axes, ndim):
 
 @static
 def is_whole(n):
-    """-1 stands for the length that the axis has."""
+    """Whether n is -1, the length of the axis."""
     return isinstance(n, int) and n == -1
 
 
@@ -112,7 +112,7 @@ class irfft:
     def primal(x, n=None, axis=-1, norm=None):
         return np.fft.irfft(x, n=n, axis=axis, norm=norm)
 
-    def vjp_x(dy, x, n=None, axis=-1, norm=None):   # each inner frequency stands for two
+    def vjp_x(dy, x, n=None, axis=-1, norm=None):   # each inner frequency counts twice
         half = np.conj(np.fft.rfft(dy, axis=axis, norm=swapped(norm)))
         k = positions(half, axis)
         alone = (k == 0) | (2 * k == dy.shape[axis])
@@ -198,7 +198,7 @@ class ifft2:
     batch = batched_plane(np.fft.ifft2)
 
 
-# --- of real arrays and to real arrays, over several axes: the last one is half as long -------------------------------
+# --- transforms from and to real arrays over several axes: the last axis of the spectrum is halved --------------------
 
 def along_others(y, s, axes, norm):
     if len(axes) == 1:
@@ -251,7 +251,7 @@ class irfft2:
 
 
 def length_of_real(x, s, axes):
-    """-1 stands for the length of the spectrum here, not for that of the result."""
+    """The length of the real result; -1 means the length of the spectrum, not that of the result."""
     if s is None:
         return None
     if is_whole(s[-1]):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Histograms: counts have no derivative, weights and edges do."""
+"""Histograms: differentiable in weights and edges; counts have no derivative."""
 import numpy as np
 
 from gradscribe.ast_transform.core.memory import ALIASES
@@ -9,7 +9,7 @@ from gradscribe.ast_transform.rules import numeric_samples as samples
 
 @static
 def is_count(bins, what):
-    """Whether bins is their number; if not, it is their edges."""
+    """Whether `bins` is the number of bins; otherwise it is their edges."""
     if isinstance(bins, str):
         raise ValueError(f"{what}: how many bins {bins!r} makes depends on the data",
                          "Make the edges outside: np.histogram_bin_edges.")
@@ -34,7 +34,7 @@ def only_real(a):
 
 
 def even_edges(a, bins, limits):
-    """Edges of equal bins between the limits, or between the least and the greatest entry."""
+    """Edges of equal bins between the limits, or between the smallest and largest entry."""
     only_real(a)
     if limits is None:
         low, high = np.min(a), np.max(a)
@@ -69,7 +69,7 @@ def in_a_row(a):
 
 
 def bin_of(a, edges):
-    """The last edge belongs to the last bin."""
+    """The bin of each entry; the last edge belongs to the last bin."""
     return np.searchsorted(edges[1:-1], a, side="right")
 
 
@@ -94,7 +94,7 @@ class histogram:
 
 @static
 def is_edges(bins):
-    """Whether a list is no pair, but the edges of both axes."""
+    """Whether a list is the edges of both axes, rather than a pair."""
     return isinstance(bins, (tuple, list)) and len(bins) != 2
 
 
@@ -107,7 +107,7 @@ def columns_only(sample):
 
 @static
 def common_dtype(columns):
-    """NumPy makes one array of the columns."""
+    """The dtype of the array that NumPy makes of the columns."""
     dtype = np.result_type(*(c.dtype for c in columns))
     if dtype.kind == "c":
         raise ValueError("np.histogramdd of complex numbers has no derivative rule", "Take their real parts.")
@@ -115,7 +115,7 @@ def common_dtype(columns):
 
 
 def edges_each(columns, bins, limits, k):
-    """The edges of each axis; one for all where bins is no list."""
+    """The edges of each axis; the same for all axes if `bins` is not a list."""
     own = bins[k] if isinstance(bins, (tuple, list)) else bins
     edges = edges_of(columns[k], own, None if limits is None else limits[k], "np.histogramdd")
     if k + 1 == len(columns):
@@ -130,7 +130,7 @@ def inside_all(columns, edges):
 
 
 def bin_of_all(columns, edges):
-    """The place in the bins of all axes, row by row."""
+    """The flat index of each point's bin, row by row over the bins of all axes."""
     last = bin_of(columns[-1], edges[-1])
     if len(columns) == 1:
         return last
@@ -144,7 +144,7 @@ def entries(shape):
 
 
 def volume(counts, edges, k):
-    """Counts over the widths of their bins, axis by axis."""
+    """Counts divided by the widths of their bins along each axis."""
     if k == len(edges):
         return counts
     return volume(counts / np.diff(edges[k])[across(len(edges), k)], edges, k + 1)

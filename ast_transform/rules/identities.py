@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Identities of expressions, one line each, for emitted source and for compiled code.
+"""Algebraic identities, one line each, for the simplification of emitted source and compiled code.
 
-A line is `left = right`, in Python; a name of one letter is any operand, the same one wherever it stands.  Words after
-it say of what operands it holds: `for floats` (and complex numbers), `for matrices`.  Without words it holds for all
-numbers, to the last bit but for the sign of a zero and of a NaN.
+A line is `left = right`, in Python; a one-letter name matches any operand, the same one at each occurrence.  A suffix
+restricts the operands: `for floats` (and complex numbers), `for matrices`.  Without one the identity holds for all
+numbers, to the last bit except for the signs of zeros and NaNs.
 
-Where derivatives are built, each line is applied, in this order (passes/anf.py); so signs move outward, where another
-line may meet them.  Lines with fewer operations on the right are applied to generated statements (passes/peephole.py)
-and to the loops that are compiled (codegen/loops/peephole.py).  A quotient of two functions is also found among the
-factors of a product (passes/algebra.py).  Such an identity holds where the primal is defined: log(det(a)) is not where
-det(a) is 0.
+All lines are applied, in this order, where derivatives are built (passes/anf.py); so signs move outward, where another
+line may match them.  Lines with fewer operations on the right are also applied to generated statements
+(passes/peephole.py) and to compiled loops (codegen/loops/peephole.py).  A quotient of two functions is also matched
+among the factors of a product (passes/algebra.py).  Such an identity holds where the primal is defined: log(det(a)) is
+not defined where det(a) is 0.
 """
 import ast
 import operator
@@ -42,13 +42,13 @@ OPERATORS = {ast.USub: operator.neg, ast.Add: operator.add, ast.Sub: operator.su
 
 
 class Pattern(NamedTuple):
-    """A function of operands, each a pattern or the name of what is matched."""
+    """A call of a function; each operand is a pattern or a name."""
     function: Any
     args: tuple
 
 
 class Identity(NamedTuple):
-    """`left` and `right` are patterns, or names; words: of what operands it holds."""
+    """`left` and `right` are patterns or names; words: the restriction on operands."""
     left: Pattern
     right: Pattern | str
     words: str
@@ -61,17 +61,17 @@ class Identity(NamedTuple):
 
     @property
     def is_of_factors(self) -> bool:
-        """Whether it is of a factor above the line and one below it, each a function of others."""
+        """Whether its left side is a quotient of two function calls."""
         return self.left.function is operator.truediv and all(
             isinstance(side, Pattern) and side.function is not operator.neg for side in self.left.args)
 
     def holds_for(self, kind: str, rank: int) -> bool:
-        """Whether it holds for operands of a kind of numbers and a rank."""
+        """Whether it holds for operands of this kind of numbers and this rank."""
         return {"": True, "floats": kind in "fc", "matrices": rank == 2}[self.words]
 
 
 def read(text: str) -> Identity:
-    """An identity that is written as `left = right`, with words after it.
+    """The identity of a line: `left = right` with an optional suffix.
 
     >>> read("(-a) * (-b) = a * b  for floats")[1:3]
     (Pattern(function=<built-in function mul>, args=('a', 'b')), 'floats')
@@ -95,16 +95,16 @@ def pattern(node: Any) -> Any:
 
 
 def size(part: Pattern | str) -> int:
-    """How many operations a side of an identity has."""
+    """The number of operations on a side of an identity."""
     return 0 if isinstance(part, str) else 1 + sum(map(size, part.args))
 
 
 def bindings(part: Pattern | str, node: Any, taken_apart: Callable[[Any, Any], Iterable | None], bound: dict,
              same: Callable[[Any, Any], bool] = operator.is_) -> dict | None:
-    """What the names of a pattern are in a value; None where it is another one.
+    """The operands that match the names of a pattern in a value; None if the value does not match.
 
-    taken_apart(node, function): the operands of a value that is a call of the function, or None; same: whether two
-    operands are one.
+    taken_apart(node, function): the operands of a value if it is a call of the function, or None; same: whether two
+    operands are the same.
     """
     if isinstance(part, str):
         return bound if same(bound.setdefault(part, node), node) else None
@@ -118,13 +118,13 @@ def bindings(part: Pattern | str, node: Any, taken_apart: Callable[[Any, Any], I
 
 
 def written(part: Pattern | str, bound: dict, make: Callable[..., Any]) -> Any:
-    """A side of an identity, with values for its names; make(function, *operands) makes a call."""
+    """A side of an identity with values for its names; make(function, *operands) makes a call."""
     return bound[part] if isinstance(part, str) else make(
         part.function, *[written(inner, bound, make) for inner in part.args])
 
 
 def identities_of(function: Any) -> Iterator[Identity]:
-    """Those whose left side is a call of a function; of its aliases, one is in the table."""
+    """The identities whose left side is a call of a function, or of the alias of it that is in the table."""
     return (i for i in IDENTITIES if i.left.function is function)
 
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Typing of functions whose results have lengths that depend on the values of arguments.
+"""Typing of functions whose result lengths depend on the values of arguments.
 
-Each is the option `fact=` of a record: it takes the types of the operands and returns that of the result, or None where
-a call on an example tells it.  ValueError, with advice, where the function refuses its arguments.
+Each is the option `fact=` of a record: it takes the facts of the operands and returns the fact of the result, or None
+if a call on an example determines it.  It raises ValueError, with advice, if the function refuses its arguments.
 """
 import numpy as np
 
@@ -23,7 +23,7 @@ NUMBERS = "Pass literals, or arguments that are plain numbers."
 
 
 def given_shape(shape, what):
-    """The lengths that a shape is made of: a number, a tuple, or numbers that are known when running."""
+    """The lengths in a shape, which is a number, a tuple, or numbers that are known only at run time."""
     if isinstance(shape, Opaque):
         parts = shape.value if isinstance(shape.value, (tuple, list)) else (shape.value,)
         parts = [Array(int, (), Length(None, int(n))) if isinstance(n, (int, np.integer)) else None for n in parts]
@@ -35,7 +35,7 @@ def given_shape(shape, what):
 
 
 def number_of(fact, default=None):
-    """The whole number that an operand is known to be; `default` where it is not given, or None."""
+    """The integer value of an operand if it is known; `default` if the operand is omitted or None."""
     if isinstance(fact, Opaque) and fact.value is None:
         return default
     n = fact.length.normal() if isinstance(fact, Array) and fact.length is not None else None
@@ -47,7 +47,7 @@ NONE = Opaque(None)
 
 @static
 def fact_of_reshape(a, shape=NONE, order=None, *, newshape=NONE, **others):
-    """Lengths given as numbers are certain; -1 is the rest, certain where one length can be divided out."""
+    """Lengths given as numbers are certain; -1 is the remaining one, certain if one length can be divided out."""
     if not isinstance(a, Array):
         return None
     dims = given_shape(newshape if shape is NONE else shape, "reshape")
@@ -57,7 +57,7 @@ def fact_of_reshape(a, shape=NONE, order=None, *, newshape=NONE, **others):
 
 
 def _rest(whole, given):
-    """The length that -1 stands for."""
+    """The length for -1."""
     whole = [d.normal() for d in whole if not d.is_unit]
     given = [d for d in given if not d.is_unit]
     if all(d.symbol is None for d in [*whole, *given]):
@@ -72,7 +72,7 @@ def _rest(whole, given):
 
 @static
 def fact_of_broadcast_to(array, shape, subok=None):
-    """An axis that is repeated is as long as the shape says; the others are, too, or NumPy raises."""
+    """All axes have the lengths of the shape, or NumPy raises."""
     if not isinstance(array, Array):
         return None
     dims = tuple(given_shape(shape, "broadcast"))
@@ -86,7 +86,7 @@ def fact_of_broadcast_to(array, shape, subok=None):
 
 @static
 def fact_of_broadcast_arrays(*args, subok=None):
-    """All in one shape, each in its dtype."""
+    """All results have the same shape; each keeps its dtype."""
     if not all(isinstance(a, Array) for a in args):
         return None
     dims = broadcast([a.dims for a in args])
@@ -95,7 +95,7 @@ def fact_of_broadcast_arrays(*args, subok=None):
 
 @static
 def fact_of_split(ary, indices_or_sections, axis=NONE):
-    """Of an axis whose length no example tells: parts equally long, or NumPy raises."""
+    """For an axis of unknown length: parts of equal length, or NumPy raises."""
     sections, axis = number_of(indices_or_sections), number_of(axis, 0)
     if not isinstance(ary, Array) or sections is None or sections < 2 or axis is None or \
             not -ary.rank <= axis < ary.rank:
@@ -109,18 +109,18 @@ def fact_of_split(ary, indices_or_sections, axis=NONE):
 
 @static
 def fact_of_delete(arr, obj, axis=NONE):
-    """One index takes one entry; what several take is a matter of values."""
+    """A single index deletes one entry; what several delete depends on their values."""
     return _edited(arr, obj, axis, -1)
 
 
 @static
 def fact_of_insert(arr, obj, values, axis=NONE):
-    """One entry, or line, at one index makes an axis longer by one; what others do is a matter of values."""
+    """One entry (or line) at a single index makes an axis one longer; other cases depend on values."""
     return _edited(arr, obj, axis, 1, values.rank) if isinstance(values, Array) else None
 
 
 def _edited(arr, obj, axis, by, rank=0):
-    """The type of arr with `by` entries more along an axis, or in all, at obj; rank: of the values that are put in."""
+    """The fact of arr with `by` more entries along an axis, or in total, at obj; rank: that of inserted values."""
     if not isinstance(arr, Array):
         return None
     if isinstance(obj, Array) and obj.kind not in "biu":

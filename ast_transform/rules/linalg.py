@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Linear algebra.  Matrices stand on the last two axes, stacks before them.
+"""Linear algebra.  Matrices are on the last two axes; the axes before them are stacks.
 
 Source: M. B. Giles, Collected matrix derivative results for forward and reverse mode (2008).
 """
@@ -27,7 +27,7 @@ from gradscribe.runtime.matrices import (
 
 
 def square(b=None, **others):
-    """Matrices are square, and as high as the second operand where there is one."""
+    """Matrices are square, with as many rows as the second operand, if there is one."""
     a = next(iter(others.values()))
     if isinstance(a, Array) and a.rank >= 2:
         yield a.dims[-1], a.dims[-2]
@@ -42,36 +42,36 @@ def trace_of(m):
 
 
 def on_matrices(s, a):
-    """One number for each matrix of the stack, ready to meet it."""
+    """One number for each matrix of a stack, with axes added so that it broadcasts with the stack."""
     if a.ndim == 2:
         return s
     return s[..., None, None]
 
 
 def conjugated(m):
-    """Of a real matrix it is the matrix."""
+    """The conjugate of m, which is m itself if it is real."""
     if m.dtype.kind == "c":
         return np.conj(m)
     return m
 
 
 def adjugated(m):
-    """The conjugate of the transpose."""
+    """The conjugate transpose."""
     return conjugated(transposed(m))
 
 
 def folded(m):
-    """What the lower triangle of a Hermitian m stands for: each entry below the diagonal for two."""
+    """The lower triangle of a Hermitian m, with the entries below the diagonal counted twice."""
     return np.tril(m) + np.tril(m, -1)
 
 
 def lower_half(m):
-    """The lower triangle, half of the diagonal."""
+    """The lower triangle with half of the diagonal."""
     return folded(m) / 2
 
 
 def from_lower(m):
-    """The Hermitian matrix whose lower triangle this is.  Of the diagonal the real part is read."""
+    """The Hermitian matrix with this lower triangle; only the real part of the diagonal is read."""
     if m.dtype.kind == "c":
         half = lower_half(m)
         return half + adjugated(half)
@@ -79,21 +79,21 @@ def from_lower(m):
 
 
 def from_triangle(m, lower):
-    """The Hermitian matrix of which only this triangle is read."""
+    """The Hermitian matrix with this triangle; the other one is not read."""
     if lower:
         return from_lower(m)
     return from_lower(adjugated(m))
 
 
 def onto_triangle(m, lower):
-    """The adjoint of the triangle read, where m is the adjoint of the Hermitian matrix and Hermitian itself."""
+    """The adjoint of the triangle that is read, from the Hermitian adjoint m of the full matrix."""
     if lower:
         return folded(m)
     return adjugated(folded(m))
 
 
 def diagonal_of(m):
-    """The diagonal, of which only the real part is meant."""
+    """The real part of the diagonal."""
     if m.dtype.kind == "c":
         return np.real(np.diagonal(m, axis1=-2, axis2=-1))
     return np.diagonal(m, axis1=-2, axis2=-1)
@@ -110,8 +110,8 @@ def scaled_columns(m, s):
 
 @static
 def like_the_matrices(a, *others):
-    """Of the shape of square matrices, or of the stack of such that has the most axes, where these are of numbers that
-    LAPACK takes as they are.
+    """The fact of square matrices, or of the operand stack with the most axes, if LAPACK takes their dtype without
+    conversion.
     """
     given = (a, *others)
     dtype = np.result_type(*(np.dtype(m.dtype) for m in given))
@@ -225,7 +225,7 @@ class cofactors_along_:
 
 
 def third_of_det(det, inverse, b, c):
-    """The third derivative of det, along b and c, of a matrix that has an inverse."""
+    """The third derivative of det along b and c, for a regular matrix."""
     p, q = inverse @ b, inverse @ c
     both = on_matrices(trace_of(p) * trace_of(q) - trace_of(p @ q), b) * inverse
     one = on_matrices(trace_of(p), b) * (q @ inverse) + on_matrices(trace_of(q), b) * (p @ inverse)
@@ -270,7 +270,7 @@ def whole_power(n):
 
 
 def power(a, n):
-    """By squaring."""
+    """The n-th power, by repeated squaring."""
     if n == 1:
         return a
     half = power(a, n // 2)
@@ -280,14 +280,14 @@ def power(a, n):
 
 
 def as_read(m, hermitian):
-    """The matrix that is meant, or its change: with hermitian=True NumPy reads the lower triangle."""
+    """The full matrix, or its tangent: with hermitian=True NumPy reads only the lower triangle."""
     if hermitian:
         return from_lower(m)
     return m
 
 
 def as_given(dm, hermitian):
-    """The adjoint of what is given, from that of the matrix that is meant."""
+    """The adjoint of the given matrix from the adjoint of the full matrix."""
     if hermitian:
         return lower_half(dm + adjugated(dm))
     return dm
@@ -295,7 +295,7 @@ def as_given(dm, hermitian):
 
 @general(np.linalg.pinv, "a", samples=linalg_samples.full_ranks, memory=FRESH, raises=True)
 class pinv:
-    """Where the rank changes it jumps; the derivative is that along matrices of the same rank."""
+    """The derivative along matrices of the same rank: the pseudo-inverse is discontinuous where the rank changes."""
     def primal(a, rcond=None, hermitian=False):
         return np.linalg.pinv(a, rcond, hermitian)
 

@@ -16,13 +16,13 @@ def _hermitian(rng, *shape, kind=float):
 
 
 def _unread(m, other, by=0.7):
-    """With something else in the other triangle, and on a complex diagonal: both are not read."""
+    """A matrix with other values in the triangle and the imaginary diagonal that are not read."""
     m = m + by * other(np.ones_like(m), 1 if other is np.triu else -1)
     return m + 0.5j * np.eye(m.shape[-1]) if m.dtype.kind == "c" else m
 
 
 def _spread(rng, *shape, kind=float):
-    """Not symmetric; what either triangle stands for has eigenvalues that are apart."""
+    """A matrix that is not symmetric; the Hermitian matrices of both triangles have distinct eigenvalues."""
     return (rng.standard_normal(shape) if kind is float else _complex(rng, shape)) + np.diag(5.0 * np.arange(shape[-1]))
 
 
@@ -55,7 +55,7 @@ def any_matrices(rng):
 
 
 def singular(rng):
-    """Full matrices are among them where one vector more is all there is: it has no choice but its sign."""
+    """Full matrices are included where they add only one vector, which is unique up to its sign."""
     x = rng.standard_normal
     return [_call(x(s), full_matrices=False) for s in [(4, 3), (3, 4), (3, 3), (5, 3, 2), (1, 1)]] + [
         _call(x((3, 4)), compute_uv=False), _call(x((5, 3, 2)), full_matrices=False, compute_uv=False),
@@ -122,7 +122,7 @@ def conditions(rng):
 # --- solutions --------------------------------------------------------------------------------------------------------
 
 def least_squares(rng):
-    """The sums of residuals are there where there are more rows than columns."""
+    """Sums of residuals are returned where there are more rows than columns."""
     x = rng.standard_normal
     return [_call(x((4, 2)), x(4)), _call(x((4, 2)), x((4, 3))), _call(x((5, 3)), x((5, 1))),
             _call(x((4, 2)), x(4), rcond=None), _call(x((5, 1)), x(5)), _call(_complex(rng, (4, 2)), _complex(rng, 4)),
@@ -141,7 +141,7 @@ def tensor_systems(rng):
             _call(x((2, 3, 2, 3)), x((2, 3))), _call(x((2, 4, 2)), x(4), axes=(0,)), _call(_regular(rng, 1, 1), x(1))]
 
 
-# --- second names -----------------------------------------------------------------------------------------------------
+# --- aliases ----------------------------------------------------------------------------------------------------------
 
 def products(rng):
     x = rng.standard_normal

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reductions with where= and dtype=, for the rules of reductions.py."""
+"""Helpers for reductions with where= and dtype=, used by reductions.py."""
 import numpy as np
 
 from gradscribe.ast_transform.core.rule import static
@@ -12,14 +12,14 @@ def converted(x, dtype):
 
 
 def in_double(x):
-    """Numbers that NumPy or Python takes as doubles, whatever they are given in; None stays."""
+    """Numbers converted to double precision; None stays None."""
     if x is None or x.dtype == float:
         return x
     return x.astype(float)
 
 
 def selected(x, where, rest, dtype=None):
-    """x, with something harmless for the entries that `where` leaves out."""
+    """x with a neutral value for the entries that `where` excludes."""
     x = converted(x, dtype)
     return x if everywhere(where) else np.where(where, x, rest)
 
@@ -53,7 +53,7 @@ def needs_initial(where, initial, what):
 
 
 def chosen_count(x, axis, keepdims, where):
-    """How many entries `where` selects."""
+    """The number of entries that `where` selects."""
     return np.sum(np.broadcast_to(where, x.shape), axis=axis, keepdims=keepdims)
 
 

@@ -12,7 +12,7 @@ from gradscribe.ast_transform.rules.reductions import axis_list, restore
 
 @static
 def norm_kind(x, ord, axis):
-    """Which formula np.linalg.norm takes."""
+    """The kind of formula that np.linalg.norm uses."""
     axes = axis_list(x, axis)
     if ord is None or (len(axes) == 2 and ord == "fro") or (len(axes) == 1 and ord == 2):
         return "euclidean"
@@ -23,27 +23,27 @@ def norm_kind(x, ord, axis):
 
 @static
 def matrix_axes(x, axis):
-    """The axes of rows and of columns, counted from the front; None where they are the last two, in order."""
+    """The non-negative axes of rows and columns; None if they are the last two, in order."""
     axes = (0, 1) if axis is None else tuple(a % x.ndim for a in axis)
     return None if axes == (x.ndim - 2, x.ndim - 1) else axes
 
 
 @static
 def summed_axis(x, axis, kind):
-    """The axis of a matrix whose entries are summed: the columns' sums go down the rows."""
+    """The axis along which a matrix norm sums: for column sums, the axis of the rows."""
     axes = (0, 1) if axis is None else axis
     return axes[0] if kind == "columns" else axes[1]
 
 
 def direction(x):
-    """The derivative of each entry's size; 0 at 0."""
+    """The derivative of each entry's absolute value; 0 at 0."""
     if x.dtype.kind == "c":
         return np.conj(x) / np.where(x == 0, 1, np.abs(x))
     return np.sign(x)
 
 
 def slope(y, x, ord, axis):
-    """What the change of x is multiplied with to give the change of the norm; y is laid along x."""
+    """The derivative of the norm in each entry of x; y is the norm, broadcast along x."""
     kind = norm_kind(x, ord, axis)
     if kind == "sum":
         return direction(x)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Python's mathematics on numbers, parts of floating-point numbers, products of vectors."""
+"""Python's mathematical functions of numbers, parts of floating-point numbers, products of vectors."""
 import math
 from typing import Any
 
@@ -69,7 +69,7 @@ class modf:
 
 
 @general(np.frexp, "x", samples=samples.any_reals)
-class frexp:                        # the exponent stands still
+class frexp:                        # the exponent is constant
     def vjp_x(dy, y):
         return np.ldexp(dy[0], -y[1])
 
@@ -141,7 +141,7 @@ class math_hypot:
         return np.hypot(a, b)
 
 
-# --- whole numbers ----------------------------------------------------------------------------------------------------
+# --- integers ---------------------------------------------------------------------------------------------------------
 
 _function: Any
 for _function in (math.factorial, math.isqrt):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""np.pad: an array surrounded by constants, by copies of its entries, or by numbers computed from them."""
+"""np.pad: an array surrounded by constants, copies of its entries, or numbers computed from them."""
 import numpy as np
 
 from gradscribe.ast_transform.core.memory import FRESH
@@ -12,7 +12,7 @@ from gradscribe.runtime.indexing import scatter_add
 
 @static
 def pad_pairs(pad_width, ndim):
-    """(before, after) for each axis."""
+    """The pairs (before, after) of all axes."""
     if not is_sequence(pad_width):
         return ((pad_width, pad_width),) * ndim
     if all(not is_sequence(p) for p in pad_width):
@@ -23,7 +23,7 @@ def pad_pairs(pad_width, ndim):
 
 @static
 def unpadded(pad_width, ndim):
-    """The index of the inside: `[1:-1]`."""
+    """The index of the original array in the padded one: `[1:-1]`."""
     def inside(before, after):
         return slice(before or None, -after or None)
 
@@ -37,7 +37,7 @@ def unpadded(pad_width, ndim):
 
 @static
 def gathers(mode):
-    """Modes in which every entry of the result is one of x."""
+    """Whether in this mode each entry of the result is an entry of x."""
     return mode in ("edge", "reflect", "symmetric", "wrap")
 
 
@@ -48,7 +48,7 @@ def known_mode(mode, reflect_type="even"):
 
 
 def sources(array, pairs, mode, axis):
-    """For each axis, which entry of the array stands where, as an open grid."""
+    """An open grid of indices: which entry of the array each entry of the result is."""
     if axis == array.ndim:
         return ()
     line = np.pad(np.arange(array.shape[axis]), pairs[axis], mode=mode)
@@ -64,13 +64,13 @@ def open_axis(ndim, axis):
 
 @static
 def by_pieces(bound):
-    """Modes that np.pad is written for in terms of other functions."""
+    """Whether np.pad in this mode is written in terms of other functions."""
     mode = getattr(bound.get("mode"), "value", "constant")
     return mode in ("linear_ramp", "maximum", "mean", "median", "minimum")
 
 
 def side(values, axis, end):
-    """The number for one end of one axis, of what np.pad takes for all."""
+    """The number for one end of one axis, from an argument of np.pad for all ends."""
     if not is_sequence(values):
         return values
     if not is_sequence(values[0]):
@@ -90,7 +90,7 @@ def statistic(part, mode, axis):
 
 
 def piece(x, width, end, mode, axis, values):
-    """What stands before (end 0) or after the array along an axis."""
+    """The padding before (end 0) or after the array along an axis."""
     if mode == "linear_ramp":
         edge = x[along(axis, slice(0, 1) if end == 0 else slice(-1, None))]
         ramp = np.arange(width) / width if end == 0 else np.arange(width)[::-1] / width
@@ -100,7 +100,7 @@ def piece(x, width, end, mode, axis, values):
 
 
 def padded(x, pairs, mode, axis, values):
-    """One axis after the other, as NumPy does."""
+    """The array padded one axis after the other, as in NumPy."""
     if axis == x.ndim:
         return x
     before, after = pairs[axis]
@@ -124,7 +124,7 @@ def floating_only(x, mode):
 
 @static
 def paddings(pad_width, rank):
-    """One pair for each axis, none of them for the batch."""
+    """The pairs of all axes, with no padding of the batch axis."""
     width = np.asarray(pad_width)
     pairs = np.broadcast_to(width, (rank - 1, 2)).tolist()
     return ((0, 0), *map(tuple, pairs))

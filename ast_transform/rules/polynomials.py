@@ -32,7 +32,7 @@ def only_vectors(what, *given):
 
 @static
 def all_constants(k, m):
-    """The constants of integration, one for each time."""
+    """The constants of integration, one for each repetition."""
     if k is None:
         return (0,) * m
     if np.ndim(k) == 0 or not isinstance(k, (tuple, list)):
@@ -166,7 +166,7 @@ class polyint:
 # --- roots and fits ---------------------------------------------------------------------------------------------------
 
 def without_root(y, z):
-    """The coefficients that y has without each root, by dividing it: rows, one for each root."""
+    """Rows of coefficients of the polynomial y divided by each of its root factors."""
     above = difference(y.shape[0] - 1)
     grown = np.where(above >= 0, z[:, None, None] ** np.maximum(above, 0), 0)
     return grown.astype(y.dtype) @ y[:-1]
@@ -179,7 +179,7 @@ def difference(n):
 
 @static
 def facts_of_poly(seq_of_zeros):
-    """Of complex roots: NumPy gives real coefficients where these are conjugate pairs, as probing finds."""
+    """The fact for complex roots; NumPy returns real coefficients if they are conjugate pairs."""
     dtype = np.dtype(seq_of_zeros.dtype) if seq_of_zeros.kind in "fc" else np.dtype(float)
     return Array(dtype, (seq_of_zeros.dims[0].plus(1),)) if seq_of_zeros.rank else None
 
@@ -201,7 +201,7 @@ class poly:
 
 @static
 def complex_roots(p):
-    """Whether roots are real is known when running only, and how many: fewer where the first numbers are 0."""
+    """Complex roots of unknown number: leading zeros, and whether all roots are real, are known only at run time."""
     numbers = p.dtype if p.kind in "fc" else np.float64
     return Array(np.result_type(numbers, np.complex64), (unknown("?roots"),))
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Products of arrays: matmul, dot and their kin.  No conjugates: adjoints are transposes, also for complex arrays.
+"""Products of arrays: matmul, dot and similar.  Adjoints are transposes without conjugates, also for complex arrays.
 
-Where leading axes of stacked operands broadcast, the adjoint comes back for the full stack and the driver sums it
-to the operand's shape (`unbroadcast`).
+If leading axes of stacked operands broadcast, a rule returns the adjoint of the full stack, and its caller sums it to
+the operand's shape (`unbroadcast`).
 """
 import operator
 
@@ -37,7 +37,7 @@ def last_axes(ndim, n):
 
 
 def summed_together(a, b, last=False):
-    """The last axis of one, and the last but one of the other or its only one (the last, if it says so)."""
+    """Require equal lengths of the axes that are summed: the last of a, and the last but one of b (or its only one)."""
     if isinstance(a, Array) and isinstance(b, Array) and a.rank and b.rank:
         m, n = a.dims[-1], b.dims[-1 if last or b.rank == 1 else -2]
         yield m, n, (f"shapes {spelled_shape(a.dims)} and {spelled_shape(b.dims)} do not multiply: "
@@ -248,7 +248,7 @@ class vdot:
 
 @static
 def contracted(a, b, axes):
-    """The contracted axes of a and those of b, pair by pair, counted from the front."""
+    """The contracted axes of a and of b, in pairs, as non-negative numbers."""
     if isinstance(axes, (tuple, list)):
         of_a, of_b = axes
         of_a = tuple(of_a) if isinstance(of_a, (tuple, list)) else (of_a,)
@@ -265,7 +265,7 @@ def free(x, axes):
 
 @static
 def tensordot_adjoint(a, b, axes, wanted):
-    """(axes of dy, axes of the other operand) to contract, and how to transpose what comes (None: not at all)."""
+    """(axes of dy, axes of the other operand) to contract, and the transposition of the result (None: none)."""
     of_a, of_b = contracted(a, b, axes)
     free_a, free_b = free(a, of_a), free(b, of_b)
     if wanted == "a":
@@ -279,7 +279,7 @@ def tensordot_adjoint(a, b, axes, wanted):
 
 
 def _of_tensordot(a, b, axes=2):
-    """Lengths that are summed together are one."""
+    """Require equal lengths of the axes that are summed together."""
     if isinstance(axes, int):
         pairs = [(k - axes, k) for k in range(axes)]
     else:
@@ -292,7 +292,7 @@ def _of_tensordot(a, b, axes=2):
 
 @static
 def contraction(first, second, axes, batched):
-    """np.tensordot as np.einsum: ranks of one example, the axes that are summed, which of a and b have the batch."""
+    """Subscripts for a batched np.tensordot, from the ranks of one example, the summed axes, and what is batched."""
     letters = "abcdefghijklmnopqrstuvwxyz"
     if isinstance(axes, int):
         pairs = [(first - axes + k, k) for k in range(axes)]
@@ -344,7 +344,7 @@ LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
 @static
 def einsum_labels(subscripts, operands):
-    """The labels of each operand and of the result; an ellipsis becomes labels that are not in use."""
+    """The labels of each operand and of the result; an ellipsis becomes unused labels."""
     if not isinstance(subscripts, str):
         raise ValueError("np.einsum takes its subscripts as text here")
     text = subscripts.replace(" ", "")
@@ -367,7 +367,7 @@ def einsum_labels(subscripts, operands):
 
 @static
 def einsum_adjoint(subscripts, k, operands):
-    """Subscripts of the adjoint (None: it is dy); the repeated axes of operand k; the index that adds summed axes."""
+    """Subscripts of the adjoint (None: it is dy), repeated axes of operand k, and the index that adds summed axes."""
     labels, result = einsum_labels(subscripts, operands)
     used = set("".join(labels) + result)
     fresh = [c for c in LETTERS if c not in used]
@@ -388,7 +388,7 @@ def einsum_adjoint(subscripts, k, operands):
 
 @static
 def one_term(subscripts):
-    """The labels of an einsum of one operand, and those of its result; None where they are not letters alone."""
+    """The labels of a one-operand einsum and of its result; None if they are not just letters."""
     given, arrow, out = subscripts.replace(" ", "").partition("->") if isinstance(subscripts, str) else (".", "", "")
     if not given.isalpha() or out and not out.isalpha():
         return None, None
@@ -402,7 +402,7 @@ def identities(x, repeats):
 
 
 def _of_einsum(subscripts, operands=(), **others):
-    """Lengths with one label are one."""
+    """Require equal lengths of axes with the same label."""
     if not isinstance(subscripts, str) or "." in subscripts:
         return
     labels = {}
@@ -415,7 +415,7 @@ def _of_einsum(subscripts, operands=(), **others):
 
 @static
 def with_batch(subscripts, flags):
-    """The subscripts with one more letter in the operands that have the batch, and in the result."""
+    """The subscripts with one more letter in the batched operands and in the result."""
     if not isinstance(subscripts, str):
         by_example("subscripts that are no text")
     text = subscripts.replace(" ", "")
@@ -472,7 +472,7 @@ class einsum:
 
 @static
 def kron_adjoint(a, b, wanted):
-    """Subscripts for the adjoint of one factor: its axes and the other's take turns in dy, from the last on."""
+    """Subscripts for the adjoint of one factor, whose axes alternate with the other's in dy, from the last axis on."""
     of_a, of_b = "ijklmno"[:np.ndim(a)], "pqrstuv"[:np.ndim(b)]
     rank = max(len(of_a), len(of_b))
     if len(of_a) == len(of_b) == 1 or not of_a or not of_b:
@@ -483,7 +483,7 @@ def kron_adjoint(a, b, wanted):
 
 
 def blocks(dy, a, b):
-    """dy with the axes of a and of b apart."""
+    """dy with the axes of a and b separated."""
     return np.reshape(dy, taking_turns(a, b, -a.ndim if a.ndim > b.ndim else -b.ndim))
 
 
@@ -538,7 +538,7 @@ class kron:
 
 @static
 def cross_axes(dy, a, b, axisa, axisb, axisc, axis):
-    """The axes of the vectors in a, b and the result, counted from behind; whether all is in the plane."""
+    """The negative axes of the vectors in a, b and the result, and whether all are two-dimensional."""
     if axis is not None:
         axisa = axisb = axisc = axis
     planar = np.ndim(dy) != max(a.ndim, b.ndim)
@@ -549,7 +549,7 @@ def cross_axes(dy, a, b, axisa, axisb, axisc, axis):
 
 
 def flat_part(da, a, axis):
-    """The first two components of three, if a has no more."""
+    """The first two of three components, if a has only two."""
     if a.shape[axis] == 2:
         return np.take(da, (0, 1), axis=axis)
     return da
@@ -597,7 +597,7 @@ def convolve_mode(mode):
 
 
 def to_full(dy, a, v, mode):
-    """The adjoint of the full convolution: zeros for what the mode cuts off."""
+    """The adjoint of the full convolution, with zeros for the part that the mode cuts off."""
     convolve_mode(mode)
     if mode == "full":
         return dy

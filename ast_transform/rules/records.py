@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The records of NumPy's functions and of `math`, all of them; importing this fills RULES."""
+"""All records of the functions of NumPy and `math`; importing this fills RULES."""
 from gradscribe.ast_transform.rules import (  # noqa: F401  (each fills RULES)
     applying,
     arranging,

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Reductions, scans and sorts along axes.
 
-A reduction's adjoint is constant along the axes it reduced: the parts return it so, and the driver spreads it where
-the full shape is needed.
+A reduction's adjoint is constant along the reduced axes: the rules return it with axes of length one, and their caller
+broadcasts it where the full shape is needed.
 """
 import numpy as np
 
@@ -35,7 +35,7 @@ from gradscribe.ast_transform.rules.masked import (
 
 @static
 def axis_list(x, axis):
-    """The axes that `axis` means, counted from the front."""
+    """The axes in `axis`, as non-negative numbers."""
     if axis is None:
         return tuple(range(x.ndim))
     if x.ndim == 0 and axis != ():
@@ -54,7 +54,7 @@ def positive(axis, ndim):
 
 @static
 def reduced_index(x, axis, keepdims):
-    """The index that gives a reduced array its axes back, `[:, None]`; None if broadcasting does without it."""
+    """The index that restores the axes of a reduced array, `[:, None]`; None if broadcasting does not need it."""
     axes = axis_list(x, axis)
     if axis is None or keepdims or axes == tuple(range(len(axes))):
         return None
@@ -63,14 +63,14 @@ def reduced_index(x, axis, keepdims):
 
 @static
 def along_index(ndim, axis):
-    """The index that lays a vector along one axis: `[:, None, None]` for axis 0 of 3; None if it is the last."""
+    """The index that puts a vector along one axis: `[:, None, None]` for axis 0 of 3; None for the last axis."""
     axis = axis % ndim
     return None if axis == ndim - 1 else (slice(None),) + (None,) * (ndim - 1 - axis)
 
 
 @static
 def along_axes(ndim, axis):
-    """As along_index, for weights along one axis or several."""
+    """The same as along_index, for weights along one or several axes."""
     if not isinstance(axis, (tuple, list)):
         return along_index(ndim, axis)
     axes = [a % ndim for a in axis]
@@ -90,9 +90,9 @@ def backwards(ndim, axis):
 # --- helpers that are spliced in --------------------------------------------------------------------------------------
 
 def restore(dy, x, axis, keepdims):
-    """A reduced array, ready to meet x: `dy[:, None]`."""
+    """A reduced array with axes added so that it broadcasts with x: `dy[:, None]`."""
     index = reduced_index(x, axis, keepdims)
-    if index is None or np.ndim(dy) == 0:       # a number stands for all entries
+    if index is None or np.ndim(dy) == 0:       # a scalar broadcasts
         return dy
     return dy[index]
 
@@ -106,7 +106,7 @@ def lengths(x, axes):
 
 
 def count(x, axis):
-    """How many entries of x go into one entry of the reduced array."""
+    """The number of entries of x for each entry of the reduced array."""
     axes = axis_list(x, axis)
     if len(axes) == x.ndim:
         return x.size
@@ -115,20 +115,20 @@ def count(x, axis):
 
 @static
 def filled(x, axis):
-    """Whether each entry of the reduced array is made of one at least; what is made holds for arrays of which it is."""
+    """Whether there is at least one entry of x for each reduced entry; the version is specialised to a yes."""
     axes = axis_list(x, axis)
     return x.has_entries(axes) if hasattr(x, "has_entries") else all(x.shape[k] for k in axes)
 
 
 def divisor(x, axis):
-    """The same, and 1 of no entry: nothing is divided by it then, and Python raises at 1.0 / 0."""
+    """The count, or 1 if it is 0: nothing is divided by it then, and Python would raise for 1.0 / 0."""
     if filled(x, axis):
         return count(x, axis)
     return max(count(x, axis), 1)
 
 
 def positions(x, axis):
-    """0, 1, 2, ... laid along one axis of x."""
+    """0, 1, 2, ... along one axis of x."""
     index = along_index(x.ndim, axis)
     if index is None:
         return np.arange(x.shape[axis])
@@ -148,7 +148,7 @@ class sum_:
     def wider(a, axis=None, dtype=None, *, keepdims=False, initial=None, where=True):
         same_rank(a, where)
         total = np.sum(selected(a, where, 0, dtype), axis=axis, keepdims=keepdims)
-        total = converted(total, dtype)         # of short whole numbers it is a long one
+        total = converted(total, dtype)         # narrow integers have a wider sum
         return total if initial is None else total + initial
 
     batch = batched_reduction(np.sum)
@@ -254,7 +254,7 @@ class std:
 
 @static
 def no_whole_numbers(dtype, name):
-    """np.mean computes the quotient in the dtype that is asked for."""
+    """Refuse an integer dtype, in which np.mean would compute the quotient."""
     if dtype is not None and np.dtype(dtype).kind in "biu":
         raise ValueError(f"np.{name} with dtype={np.dtype(dtype).name} cuts off what is behind the decimal point",
                          f"Cut it off where it is used: int(np.{name}(x)).")
@@ -393,14 +393,14 @@ def diagonal_ones(x, offset, axis1, axis2):
 
 @static
 def plane(x, axis1, axis2):
-    """The index that lays a matrix along two axes."""
+    """The index that puts a matrix along two axes."""
     return tuple(slice(None) if i in (axis1 % x.ndim, axis2 % x.ndim) else None for i in range(x.ndim))
 
 
-# --- products: right when entries are zero, so never y / x ------------------------------------------------------------
+# --- products: entries may be zero, so never y / x --------------------------------------------------------------------
 
 def before(x, axis):
-    """The product of all entries before each one."""
+    """The product of the entries before each one."""
     shifted = np.where(positions(x, axis) == 0, 1, np.roll(x, 1, axis=axis))
     return np.cumprod(shifted, axis=axis)
 
@@ -442,7 +442,7 @@ class prod:
 
 
 def adjoints_of_products(dy, x):
-    """dy[i] + x[i+1] dy[i+1] + x[i+1] x[i+2] dy[i+2] + ..., which divides by nothing: entries may be 0."""
+    """dy[i] + x[i+1] dy[i+1] + x[i+1] x[i+2] dy[i+2] + ..., without a division, since entries may be 0."""
     total = dy.copy()
     for i in range(x.shape[0] - 1, 0, -1):
         total[i - 1] += x[i] * total[i]
@@ -450,7 +450,7 @@ def adjoints_of_products(dy, x):
 
 
 def tangents_of_products(own, x):
-    """own[i] + x[i] own[i-1] + x[i] x[i-1] own[i-2] + ...; own: what each entry's own tangent adds."""
+    """own[i] + x[i] own[i-1] + x[i] x[i-1] own[i-2] + ...; own: the contribution of each entry's own tangent."""
     total = own.copy()
     for i in range(1, x.shape[0]):
         total[i] += x[i] * total[i - 1]
@@ -501,13 +501,13 @@ def mean_of_ties(x_dot, y, x, axis, keepdims):
 
 @static
 def one_more(x, axis):
-    """Widths for np.pad: an entry more along each reduced axis; None where they have one."""
+    """Widths for np.pad that add an entry along each reduced axis; None if no reduced axis is empty."""
     axes = axis_list(x, axis)
     return None if filled(x, axis) else tuple((0, int(k in axes)) for k in range(x.ndim))
 
 
 def with_one(x, axis, value):
-    """What has an entry along each reduced axis, so that there is a largest or a smallest one."""
+    """x with at least one entry along each reduced axis, so that a maximum or minimum exists."""
     more = one_more(x, axis)
     return x if more is None else np.pad(x, more, constant_values=value)
 
@@ -608,7 +608,7 @@ class median:
 
 @static
 def single_axis(x, axis):
-    """The one axis that is reduced; None where there are several."""
+    """The reduced axis; None if there are several."""
     axes = axis_list(x, axis)
     return axes[0] if len(axes) == 1 else None
 
@@ -620,7 +620,7 @@ def whole(x, axis):
 
 @static
 def axes_last(x, axis):
-    """The order of axes with those that are reduced at the end."""
+    """The permutation that moves the reduced axes to the end."""
     axes = axis_list(x, axis)
     return tuple(a for a in range(x.ndim) if a not in axes) + axes
 
@@ -643,7 +643,7 @@ def some_axis(axis):
 
 
 def rank_of(x, axis):
-    """The place of each entry in the order along the axes, equal entries as they stand."""
+    """The rank of each entry along the axes; equal entries are ranked in order of position."""
     some_axis(axis)
     one = single_axis(x, axis)
     if x.ndim == 1:
@@ -659,7 +659,7 @@ def rank_of(x, axis):
 
 
 def middle_weights(x, axis):
-    """1 at the middle entry of an odd number, 1/2 at both middle entries of an even one."""
+    """The weights of a median: 1 at the middle entry of an odd number, 1/2 at both middle entries of an even one."""
     n = count(x, axis)
     rank = rank_of(x, axis)
     twice = (rank == (n - 1) // 2).astype(x.dtype) + (rank == n // 2).astype(x.dtype)

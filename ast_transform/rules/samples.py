@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Arguments for the tests of rules, drawn inside each function's domain and away from its kinks.
+"""Arguments for the tests of rules, inside each function's domain and away from its kinks.
 
 Each function takes a generator and returns pairs: positional arguments, keyword arguments.
 """
@@ -14,7 +14,7 @@ RANKS = ((), (3,), (2, 3), (2, 1, 3), (1,), (0,), (2, 0))
 # --- one array -------------------------------------------------------------------------------------------------------
 
 def normal(rng, shape):
-    """Away from 0, where functions have kinks and poles."""
+    """Numbers away from 0, where functions have kinks and poles."""
     x = rng.normal(size=shape or ())
     x = np.where(abs(x) < 0.1, x + 0.3, x)
     return float(x) if shape is None else x
@@ -39,7 +39,7 @@ def reals(rng):
 
 
 def scalars(rng):
-    """Python floats alone, for the functions of `math`."""
+    """Python floats only, for the functions of `math`."""
     return _alone(lambda shape: normal(rng, shape), (None, None))
 
 
@@ -65,7 +65,7 @@ def complex_numbers(rng):
 
 
 def analytic(rng):
-    """Real and complex, for what is holomorphic on the whole plane."""
+    """Real and complex numbers, for entire functions."""
     return reals(rng) + complex_numbers(rng)
 
 
@@ -82,7 +82,7 @@ def analytic_above_one(rng):
 
 
 def real_arrays(rng):
-    """Arrays of every rank, no Python scalars."""
+    """Arrays of every rank, without Python scalars."""
     return _alone(lambda shape: normal(rng, shape), RANKS)
 
 
@@ -98,13 +98,13 @@ def reductions(rng):
 
 
 def positions(rng):
-    """As reductions, without what has no entry to point at."""
+    """The same as reductions, without reductions over empty axes."""
     return [((normal(rng, (3,)),), {}), ((normal(rng, (2, 3)),), {}), ((normal(rng, (2, 3)), 0), {}),
             ((normal(rng, (2, 3)),), {"axis": -1, "keepdims": True})]
 
 
 def near_zero(rng):
-    """On both sides of the place where a series takes over."""
+    """Numbers on both sides of the point where a rule switches to a series."""
     small = np.array([0.0, 1e-9, -1e-4, 0.003, -0.02, 0.05])
     return reals(rng) + [((small,), {})]
 
@@ -134,12 +134,12 @@ def analytic_pairs(rng):
 
 
 def distinct_pairs(rng):
-    """No entry of one is near one of the other."""
+    """Pairs of arrays in which no two entries are close."""
     return _together(lambda s: np.round(normal(rng, s)), lambda s: np.round(normal(rng, s)) + between(rng, s, 0.2, 0.8))
 
 
 def quotients(rng):
-    """The quotient is not near a whole number."""
+    """Pairs whose quotient is not close to an integer."""
     def pair(a, b):
         divisor = between(rng, b, 0.5, 2)
         whole = np.round(between(rng, a, -4, 4))
@@ -150,7 +150,7 @@ def quotients(rng):
 
 
 def powers(rng):
-    """Bases above zero with any exponent; any base with whole exponents; both kinds of literal."""
+    """Positive bases with any exponent; any base with integer exponents; both kinds of literal."""
     out = _together(lambda s: between(rng, s, 0.3, 2), lambda s: normal(rng, s))
     for shape in (None, (3,), (2, 3), (0,)):
         out += [((normal(rng, shape), b), {}) for b in (0, 1, 2, 3, -1, -2, 2.0, 3.0)]
@@ -172,7 +172,7 @@ def scaled_by_powers_of_two(rng):
 
 
 def steps(rng):
-    """A switch, and the value where it is at zero."""
+    """The argument of a step function, and its value at zero."""
     return [((np.array([-1.0, 0.0, 2.0]), normal(rng, (2, 3))), {}), ((0.0, 0.5), {}), ((1.0, 0.5), {})]
 
 
@@ -191,7 +191,7 @@ def choices(rng):
 
 
 def bounded(rng):
-    """Inside, below and above the bounds, never on them."""
+    """Entries inside, below and above the bounds, never on them."""
     x = np.array([[-2.3, -0.4, 0.1], [0.7, 1.8, 2.6]])
     out = [((x, -1.0, 2), {}), ((x, -1.0, None), {}), ((x, None, 1.0), {}), ((x,), {"min": -1.0, "max": 1.0}),
            ((x,), {"a_min": 0.3, "a_max": None}), ((x,), {"max": 0.3}), ((0.3, 0.0, 1.0), {}), ((1.3, 0.0, 1.0), {}),
@@ -232,6 +232,6 @@ def ranges(rng):
 
 
 def counts(rng):
-    """Into which bin each weight falls."""
+    """The bin of each weight."""
     return [((np.array([0, 2, 2, 1]), normal(rng, (4,))), {}),
             ((np.array([3, 0]), normal(rng, (2,))), {"minlength": 6})]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""scipy.integrate, for programs that have imported it: sums over samples; solvers are refused with advice."""
+"""Rules for scipy.integrate, loaded if the program has imported it: sums over samples; solvers are refused."""
 import numpy as np
 import scipy.integrate
 

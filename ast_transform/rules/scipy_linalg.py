@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""scipy.linalg, for programs that have imported it.
+"""Rules for scipy.linalg, loaded if the program has imported it.
 
-A function that NumPy has is called by NumPy's name.  `overwrite_a` and `check_finite` only change what a call costs:
-nothing is overwritten here, and no entry is checked to be finite.
+A function that NumPy also has is replaced by NumPy's.  `overwrite_a` and `check_finite` only affect the cost of a call,
+and are ignored: nothing is overwritten, and entries are not checked to be finite.
 """
 import numpy as np
 import scipy.linalg
@@ -56,7 +56,7 @@ def one_matrix(b, name):
 @general(scipy.linalg.eigh, "a", samples=samples.eigenvalues_and_vectors, partial=True, lengths=square, memory=FRESH,
          raises=True)
 class eigh:
-    """Its vectors may have other signs than NumPy's."""
+    """The eigenvectors may have other signs than NumPy's."""
     def primal(a, b=None, *, lower=True, eigvals_only=False, overwrite_a=False, overwrite_b=False, check_finite=True):
         one_matrix(b, "eigh")
         return scipy.linalg.eigh(a, lower=lower, eigvals_only=eigvals_only)
@@ -107,7 +107,7 @@ class cholesky:
 
 @general(scipy.linalg.cho_factor, rewrite=True, memory=FRESH, raises=True)
 class cho_factor:
-    """Zeros where SciPy leaves what it finds."""
+    """The other triangle is zero; SciPy leaves arbitrary values there."""
     def primal(a, lower=False, overwrite_a=False, check_finite=True):
         if lower:
             return np.linalg.cholesky(a), True
@@ -138,7 +138,7 @@ def known_flag(lower, name):
 
 @static
 def back(c):
-    """How the transposed factor is asked for."""
+    """The argument `trans` for the transposed factor."""
     return "C" if c.dtype.kind == "c" else "T"
 
 
@@ -171,7 +171,7 @@ def real_if_transposed(a, transposed):
 
 
 def solved(a, b, kind, lower, turned):
-    """What is symmetric is read from one triangle, transposed or not."""
+    """The solution of a x = b by the structure of a; a symmetric a is read from one triangle, transposed or not."""
     if kind == "pos" and lower:
         return by_cholesky(np.linalg.cholesky(a), True, b)
     if kind == "pos":
@@ -188,7 +188,7 @@ def solved(a, b, kind, lower, turned):
 
 
 def mirrored(m, lower):
-    """The symmetric matrix with this triangle; of a complex matrix too."""
+    """The symmetric matrix with this triangle, without conjugation if complex."""
     if lower:
         return np.tril(m) + transposed(np.tril(m, -1))
     return np.triu(m) + transposed(np.triu(m, 1))
@@ -196,7 +196,7 @@ def mirrored(m, lower):
 
 @static
 def transposition(trans, a, b):
-    """"N", "T" or "C"; the last one means the second where numbers are real."""
+    """"N", "T" or "C"; for real numbers "T" instead of "C"."""
     if a.ndim != 2 or b.ndim > 2:
         raise ValueError(f"scipy.linalg.solve_triangular of a stack of matrices (rank {a.ndim}) has no derivative rule",
                          "Solve for one matrix at a time, in a loop.")
@@ -210,7 +210,7 @@ def other_way(kind):
 
 
 def read_part(m, lower, unit_diagonal):
-    """The triangle that is read."""
+    """The triangle of m that is read."""
     if lower and unit_diagonal:
         return np.tril(m, -1)
     if lower:
@@ -276,7 +276,7 @@ class solve_triangular:
 
 @static
 def bands(l_and_u, ab, b):
-    """How many diagonals there are below and above."""
+    """The numbers of diagonals below and above the main one."""
     if ab.ndim != 2 or b.ndim > 2:
         raise ValueError(f"scipy.linalg.solve_banded of a stack of matrices (rank {ab.ndim}) has no derivative rule",
                          "Solve for one matrix at a time, in a loop.")
@@ -288,7 +288,7 @@ def bands(l_and_u, ab, b):
 
 @static
 def diagonals(l_and_u):
-    """Their places from the topmost to the lowest: j - i."""
+    """The offsets j - i of the diagonals, from the topmost to the lowest."""
     return list(range(l_and_u[1], -l_and_u[0] - 1, -1))
 
 
@@ -298,7 +298,7 @@ def turned_over(l_and_u):
 
 
 def moved(x, k):
-    """Entry i + k of the first axis at i, zeros where there is none."""
+    """x shifted by k along the first axis: entry i is x[i + k], or zero beyond the ends."""
     if k == 0:
         return x
     zeros = np.zeros_like(x[:abs(k)])
@@ -308,7 +308,7 @@ def moved(x, k):
 
 
 def transposed_bands(l_and_u, ab):
-    """The diagonals of the transposed matrix, as they are stored."""
+    """The diagonals of the transposed matrix, in SciPy's storage."""
     return np.stack([moved(ab[l_and_u[1] + k], -k) for k in diagonals(turned_over(l_and_u))])
 
 
@@ -336,7 +336,7 @@ def _like_the_right_side(l_and_u, ab, b, **others):
 @general(scipy.linalg.solve_banded, "ab", "b", samples=samples.banded_systems, as_given=("l_and_u",), lengths=_banded,
          fact=_like_the_right_side, memory=FRESH, raises=True)
 class solve_banded:
-    """With A in diagonals: entry j of diagonal k, counted to the right, is A[j - k, j]."""
+    """A is stored by diagonals: entry j of diagonal k, counted to the right, is A[j - k, j]."""
     def primal(l_and_u, ab, b, overwrite_ab=False, overwrite_b=False, check_finite=True):
         return scipy.linalg.solve_banded(l_and_u, ab, b)
 
@@ -371,7 +371,7 @@ def parts_apart(permute_l, p_indices):
 
 @general(scipy.linalg.lu, "a", samples=samples.square, partial=True, lengths=square, memory=FRESH, raises=True)
 class lu:
-    """Of a square matrix (solve_triangular says so of another one); the order of the rows stays."""
+    """For square matrices (solve_triangular refuses others); the permutation of the rows is constant."""
     def primal(a, permute_l=False, overwrite_a=False, check_finite=True, p_indices=False):
         return scipy.linalg.lu(a, permute_l=permute_l, p_indices=p_indices)
 
@@ -493,7 +493,7 @@ def as_complex(x):
 @general(scipy.linalg.sqrtm, "A", samples=samples.with_square_roots, complex_result=True, lengths=square, memory=FRESH,
          raises=True)
 class sqrtm:
-    """With X X = A, X' X + X X' = A'.  Of a real matrix too the result counts as complex, as its values decide it."""
+    """From X X = A follows X' X + X X' = A'.  The result counts as complex even for a real A: it depends on values."""
     def primal(A):
         return scipy.linalg.sqrtm(A)
 
@@ -514,7 +514,7 @@ class sqrtm:
         return scipy.linalg.solve_sylvester(root, root, as_complex(A_dot))
 
 
-# --- matrices made of others ------------------------------------------------------------------------------------------
+# --- matrices built from arrays ---------------------------------------------------------------------------------------
 
 def height(arrs):
     if len(arrs) == 0:

@@ -32,7 +32,7 @@ def plain_symmetric_matrices(rng):
 
 
 def eigenvalues_and_vectors(rng):
-    """The free factors of complex vectors are not smooth."""
+    """The phases of complex eigenvectors are not smooth."""
     return [*[_call(_hermitian(rng, *s)) for s in [(3, 3), (1, 1), (2, 2)]], _call(_hermitian(rng, 3, 3), lower=False),
             _call(_spread(rng, 3, 3)), _call(_spread(rng, 3, 3), lower=False), *eigenvalues_only(rng)]
 
@@ -120,7 +120,7 @@ def sylvester(rng):
 
 
 def with_square_roots(rng):
-    """Real and complex roots: eigenvalues on the right, in pairs, on the left, and of a triangle."""
+    """Matrices with real and complex roots: positive, conjugate and negative eigenvalues, and a triangular matrix."""
     x = rng.standard_normal
     half = x((3, 3))
     return [_call(half @ half.T + np.eye(3)), _call(np.array([[1.0, 2.0], [-2.0, 1.5]]) + 0.1 * x((2, 2))),
@@ -130,7 +130,7 @@ def with_square_roots(rng):
 
 
 def banded_systems(rng):
-    """With numbers where no diagonal reaches, too: they are not read."""
+    """Storage that also has numbers in entries outside the matrix, which are not read."""
     x = rng.standard_normal
 
     def system(below, above, *shape):

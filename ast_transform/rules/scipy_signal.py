@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""scipy.signal, for programs that have imported it: convolutions and correlations.
+"""Rules for scipy.signal, loaded if the program has imported it: convolutions and correlations.
 
-Vectors are convolved by np.convolve, arrays of more axes and fftconvolve by the convolution theorem: the transform of a
-convolution is the product of the transforms, where both are padded with zeros to the length of the whole result.
+Vectors are convolved by np.convolve; arrays with more axes, and fftconvolve, use the convolution theorem: the transform
+of a convolution is the product of the transforms, if both are zero-padded to the length of the full result.
 """
 import numpy as np
 import scipy.signal
@@ -38,7 +38,7 @@ def is_complex_any(a, b):
 # --- helpers that are spliced in --------------------------------------------------------------------------------------
 
 def lengthened(x, shape):
-    """With one zero less behind each axis than these lengths say."""
+    """x zero-padded at the end of each axis by one less than these lengths."""
     for k in range(x.ndim):
         zeros = np.zeros((*x.shape[:k], shape[k] - 1, *x.shape[k + 1:]), dtype=x.dtype)
         x = np.concatenate((x, zeros), axis=k)
@@ -46,13 +46,13 @@ def lengthened(x, shape):
 
 
 def by_transforms(a, b):
-    """The whole convolution, by the convolution theorem."""
+    """The full convolution, by the convolution theorem."""
     result = np.fft.ifftn(np.fft.fftn(lengthened(a, b.shape)) * np.fft.fftn(lengthened(b, a.shape)))
     return result if is_complex_any(a, b) else np.real(result)
 
 
 def cut(whole, a, b, mode):
-    """What a mode asks for: in the middle, as many entries as the first array has, or those that no zero is in."""
+    """The part of the full result that a mode returns: its centre, as large as the first array, or the valid part."""
     if mode == "full":
         return whole
     if mode == "same":
@@ -73,7 +73,7 @@ def convolved(a, b, mode, method):
 
 
 def turned(x):
-    """The other way round, and conjugated."""
+    """x reversed and conjugated."""
     if x.ndim == 0:
         return np.conj(x) if x.dtype.kind == "c" else x
     return np.conj(np.flip(x)) if x.dtype.kind == "c" else np.flip(x)

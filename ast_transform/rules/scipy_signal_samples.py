@@ -7,7 +7,7 @@ MODES = ("full", "same", "valid")
 
 
 def _calls(rng, words):
-    """Either array may be the shorter one; in mode "valid" one is so along all axes."""
+    """Either array may be the shorter one; in mode "valid" one array is shorter along all axes."""
     return [((normal(rng, a), normal(rng, b)), {**words, "mode": mode}) for a, b in SHAPES for mode in MODES]
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Sorting by several keys, partitions, and sets of entries, by the first place of each distinct entry."""
+"""Sorting by several keys, partitions, and sets, which are found by the first position of each distinct entry."""
 import numpy as np
 from numpy.lib import _arraysetops_impl as sets
 
@@ -26,14 +26,14 @@ class lexsort:
 
 
 def ranks_along(x, axis):
-    """The place of each entry in sorted order."""
+    """The position of each entry in sorted order."""
     if x.ndim == 1:
         return np.argsort(np.argsort(x, kind="stable"))
     return np.argsort(np.argsort(x, axis=axis, kind="stable"), axis=axis)
 
 
 def rearranged(values, of, like, axis):
-    """Values that stand beside the entries of one array, as these stand in another arrangement of them."""
+    """Values that belong to the entries of one array, in the order of these entries in a rearranged array."""
     order = np.argsort(of, axis=axis, kind="stable")
     if values.ndim == 1:
         return values[order[ranks_along(like, axis)]]
@@ -76,7 +76,7 @@ def complex_of(x):
 
 @static
 def counted_by_unique(axis=None, **flags):
-    """For each result of np.unique the axis whose length is the number of different entries."""
+    """For each result of np.unique, the axis whose length is the number of distinct entries."""
     first = 0 if axis is None else axis
     kept = [first, *(place for flag, place in (("return_index", 0), ("return_inverse", None), ("return_counts", 0))
                      if flags[flag])]
@@ -84,14 +84,14 @@ def counted_by_unique(axis=None, **flags):
 
 
 def first_places(ar, axis, equal_nan):
-    """Where each of the different entries stands first."""
+    """The first position of each distinct entry."""
     if equal_nan:
         return np.unique(ar, return_index=True, axis=axis)[1]
     return np.unique(ar, return_index=True, axis=axis, equal_nan=False)[1]
 
 
 def nothing_beside(dot, y):
-    """A tangent of the values; places and counts have none."""
+    """The tangents of all results: that of the values, and none for indices and counts."""
     if len(y) == 2:
         return (dot, np.zeros_like(y[1]))
     if len(y) == 3:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Functions over several named axes at once, written with those over one; the first axis varies slowest.
+"""Collectives over several named axes at once, built from those over one; the first axis varies slowest.
 
-They are ordinary Python, read in place of a call.
+They are ordinary Python, inlined in place of a call.
 """
 import numpy as np
 
@@ -9,12 +9,12 @@ from gradscribe.runtime import collectives as named
 
 
 def split_at(x, axis, lengths):
-    """The axis as one axis for each length."""
+    """x with an axis split into axes of these lengths."""
     return np.reshape(x, (*x.shape[:axis], *lengths, *x.shape[axis + 1:]))
 
 
 def merged_at(x, axis, count):
-    """`count` axes as one."""
+    """x with `count` axes merged into one."""
     length = 1
     for k in range(axis, axis + count):
         length = length * x.shape[k]

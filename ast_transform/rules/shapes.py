@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reshaping, permuting, joining, cutting, repeating: linear maps that only move entries."""
+"""Reshaping, permuting, joining, splitting, repeating: linear maps that only move entries."""
 import numpy as np
 
 from gradscribe.ast_transform.core.kinds import Array, unknown
@@ -24,7 +24,7 @@ from gradscribe.runtime.indexing import scatter_add
 
 @static
 def new_axes(ndim, axis):
-    """The index that puts unit axes where np.expand_dims puts them; ndim is the rank of the result."""
+    """The index that adds unit axes as np.expand_dims does; ndim is the rank of the result."""
     axes = [a % ndim for a in (axis if isinstance(axis, (tuple, list)) else (axis,))]
     index = [None if i in axes else slice(None) for i in range(ndim)]
     while len(index) > 1 and index[-1] == slice(None):
@@ -34,13 +34,13 @@ def new_axes(ndim, axis):
 
 @static
 def leaves_none(ndim, axis):
-    """Whether these are all the axes of an array."""
+    """Whether these are all axes of an array."""
     return len(axis) == ndim if isinstance(axis, (tuple, list)) else ndim == 1
 
 
 @static
 def inverse(axes):
-    """The permutation that undoes a permutation."""
+    """The inverse of a permutation."""
     axes = tuple(a % len(axes) for a in axes)
     return tuple(axes.index(i) for i in range(len(axes)))
 
@@ -63,7 +63,7 @@ def is_sequence(value):
 
 @static
 def places_of(sections):
-    """Where an axis is cut, as numbers."""
+    """The positions at which an axis is split, as numbers."""
     return sections.tolist() if isinstance(sections, np.ndarray) else tuple(sections)
 
 
@@ -331,7 +331,7 @@ class roll:
         return np.roll(a, shift, axis=shifted(axis))
 
 
-# --- joining and cutting ----------------------------------------------------------------------------------------------
+# --- joining and splitting --------------------------------------------------------------------------------------------
 
 def head(dy, axis, stop):
     """dy up to `stop` along the axis."""
@@ -377,7 +377,7 @@ def total_size(arrays):
 
 
 def one_array(arguments):
-    """Whether an array is given where a list is expected: it is the list of its rows."""
+    """Whether an array is passed instead of a list; it counts as the list of its rows."""
     return isinstance(getattr(next(iter(arguments.values()), None), "fact", None), Array)
 
 
@@ -389,7 +389,7 @@ def at_least_rank(a, rank, name):
 
 
 def rows_along(a, axis):
-    """The rows of an array, joined along an axis of theirs."""
+    """The rows of an array, joined along one of their axes."""
     axis = positive(axis, a.ndim - 1)
     if axis == 0:
         return np.reshape(a, (a.shape[0] * a.shape[1],) + a.shape[2:])
@@ -398,7 +398,7 @@ def rows_along(a, axis):
 
 
 def _joined(arrays, axis=0, **others):
-    """All lengths but those along the axis are one."""
+    """Require equal lengths of all axes except the joined one."""
     held = [a for a in arrays if isinstance(a, Array)]
     for a in held[1:]:
         if a.rank == held[0].rank and a.rank and axis is not None:
@@ -463,7 +463,7 @@ class stack:
 
 @static
 def ranks(arrays):
-    """The rank that all arrays have, or None."""
+    """The rank of all arrays, or None if they differ."""
     found = {np.ndim(a) for a in arrays}
     return found.pop() if len(found) == 1 else None
 
@@ -566,10 +566,10 @@ class append:
         return np.concatenate((arr, values), axis=axis)
 
 
-# np.split and its kin return a list: dy is the sequence of its entries' adjoints.  `shown` is the k-th as a slice.
+# np.split and similar functions return a list: dy is the sequence of adjoints.  `shown` is the k-th part as a slice.
 
 def stretch(x, k, sections, axis):
-    """The k-th of the stretches that an axis is cut into: at given places, or so many whose lengths differ by one."""
+    """The k-th part of an axis that is split at given positions, or into parts whose lengths differ by at most one."""
     if is_sequence(sections):
         ends = [None, *places_of(sections), None]
         return x[along(axis % x.ndim, slice(ends[k], ends[k + 1]))]
@@ -662,7 +662,7 @@ class broadcast_to:
 
 
 def in_range(indices, mode, n):
-    """Indices as np.take and np.choose read them in a mode."""
+    """Indices as np.take and np.choose interpret them in a mode."""
     if mode == "clip":
         return np.clip(indices, 0, n - 1)
     if mode == "wrap":
@@ -681,7 +681,7 @@ def one_count(repeats):
 
 @static
 def counted_by_repeats(repeats, axis=None, **_):
-    """The axis whose length is the sum of counts."""
+    """The axis whose length is the sum of the counts."""
     one = isinstance(repeats, (int, np.integer)) or getattr(getattr(repeats, "fact", None), "dims", None) == ()
     return None if one else 0 if axis is None else axis
 
@@ -723,7 +723,7 @@ def written_out(numbers, what):
 
 @static
 def counts(reps, ndim):
-    """How often each axis of the result is repeated."""
+    """The number of repetitions of each axis of the result."""
     reps = tuple(reps) if is_sequence(reps) else (reps,)
     written_out(reps, "the counts of np.tile")
     return (1,) * (ndim - len(reps)) + reps
@@ -731,7 +731,7 @@ def counts(reps, ndim):
 
 @static
 def repeated_axes(reps):
-    """Where the counts stand in the shape that `interleaved` makes."""
+    """The positions of the counts in the shape that `interleaved` returns."""
     found, position = [], 0
     for r in reps:
         if r != 1:
@@ -829,7 +829,7 @@ def is_square(x):
 
 
 def on_diagonal(x, k, values):
-    """Zeros of the shape of x but for the values on the k-th diagonal of its first two axes."""
+    """Zeros in the shape of x, except for the values on the k-th diagonal of its first two axes."""
     if k == 0 and is_square(x):
         return np.diag(values)
     i = np.arange(values.shape[0])
@@ -881,7 +881,7 @@ class diagonal:
 
 @static
 def window_axes(ndim, axis):
-    """The axes that windows are laid along, one after the other."""
+    """The axes along which windows slide, in order."""
     axes = range(ndim) if axis is None else axis if is_sequence(axis) else (axis,)
     return tuple(positive(a, ndim) for a in axes)
 
@@ -892,7 +892,7 @@ def as_tuple(value):
 
 
 def added_from_windows(dy, x, sizes, axes):
-    """Each entry of the windows is added where it was seen; the axis that was cut last is put together first."""
+    """Add each entry of the windows to the entry that it shows; the last axis that was windowed is summed first."""
     if len(axes) == 0:
         return dy
     axis, size = axes[-1], sizes[-1]
@@ -919,7 +919,7 @@ class sliding_window_view:
 
 @static
 def fact_of_take(a, indices, axis=None, **others):
-    """Of a place that is known only when running, which no example has."""
+    """The fact for indices that are known only at run time."""
     if not isinstance(a, Array) or not isinstance(indices, Array) or indices.kind not in "iu" or \
             indices.length is not None and indices.length.normal().symbol is None:
         return None
@@ -965,12 +965,12 @@ class take:
 
 @static
 def open_index(ndim, axis):
-    """The index that lays a vector along one axis of an open grid."""
+    """The index that puts a vector along one axis of an open grid."""
     return None if axis == ndim - 1 else (slice(None),) + (None,) * (ndim - 1 - axis)
 
 
 def open_grid(x, indices, axis, position):
-    """The index of x that np.take_along_axis means."""
+    """The index of x that is equivalent to np.take_along_axis."""
     if position == x.ndim:
         return ()
     if position == axis:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Least squares and tensor equations; and np.linalg's names for products and for transposes, diagonals and traces."""
+"""Least squares and tensor equations; and np.linalg's aliases of products, transposes, diagonals and traces."""
 import numpy as np
 
 from gradscribe.ast_transform.core.kinds import Array, Sequence, unknown
@@ -19,7 +19,7 @@ class matrix_rank:
 
 @static
 def facts_of_lstsq(a, b, rcond=None):
-    """How many sums of residuals there are depends on the rank: probing would not tell."""
+    """The facts of np.linalg.lstsq; an example cannot show the number of residual sums, which depends on the rank."""
     dtype = np.result_type(*(x.dtype if x.kind in "fc" else float for x in (a, b)), np.float32)
     real = np.empty(0, dtype).real.dtype
     return Sequence("tuple", (Array(dtype, (a.dims[-1], *b.dims[1:])), Array(real, (unknown("?residuals"),)),
@@ -44,7 +44,7 @@ def plus(a, b):
 @general(np.linalg.lstsq, "a", "b", samples=samples.least_squares, partial=True, fact=facts_of_lstsq,
          memory=FRESH, raises=True)
 class lstsq:
-    """Where the rank of a is full, so that rcond cuts nothing off."""
+    """Assumes that a has full rank, so that rcond discards nothing."""
     def primal(a, b, rcond=None):
         return np.linalg.lstsq(a, b, rcond)
 
@@ -93,7 +93,7 @@ def from_residuals(dr, x, missed):
 
 
 def by_columns(dr, b):
-    """The adjoint of each column's sum of residuals: 0 where there are no sums, as the rank is too small."""
+    """The adjoint of each column's sum of residuals; 0 if there are no sums, because the rank is too small."""
     if b.ndim == 1:
         return np.sum(dr)
     return np.concatenate((dr, np.zeros(b.shape[1], dtype=dr.dtype)))[:b.shape[1]]
@@ -107,7 +107,7 @@ def from_values(ds, a):
 
 
 def change_of_residuals(moved, missed, residuals):
-    """There are none where a has no more rows than columns."""
+    """The tangents of the residuals, which are empty if a has no more rows than columns."""
     return np.atleast_1d(2 * np.real(np.sum(conjugated(missed) * moved, axis=0)))[:residuals.shape[0]]
 
 
@@ -130,7 +130,7 @@ class tensorinv:
 
 @static
 def moved_back(ndim, axes):
-    """The order of axes in which those that the solution has come last."""
+    """The permutation that moves the axes of the solution to the end."""
     axes = tuple(k % ndim for k in (axes if isinstance(axes, (tuple, list)) else (axes,)))
     return tuple(k for k in range(ndim) if k not in axes) + axes
 
@@ -149,7 +149,7 @@ def solved(a, b):
     return np.reshape(np.linalg.solve(np.reshape(a, (-1, product_of(shape))), np.ravel(b)), shape)
 
 
-# --- second names -----------------------------------------------------------------------------------------------------
+# --- aliases ----------------------------------------------------------------------------------------------------------
 
 @general(np.linalg.matmul, samples=samples.products, rewrite=True, memory=FRESH, raises=True)
 class matmul:

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""scipy.special, entry by entry, for programs that have imported it.  A derivative without a closed form is refused.
+"""Elementwise rules for scipy.special, loaded if the program has imported it.
 
-Derivatives are written to be accurate at both ends of the domain: a product of two tails, not one minus a number near
-one; a neighbour in the family, not a quotient that is 0 / 0 somewhere.
+A derivative without a closed form is refused.  Derivatives are accurate at both ends of the domain: they use a product
+of two tails, not one minus a number near one, and a neighbour in the family, not a quotient that may be 0 / 0.
 """
 import math
 
@@ -25,7 +25,7 @@ ROOT_PI, ROOT_2 = math.sqrt(math.pi), math.sqrt(2)
 
 @static
 def whole(d):
-    """A number of terms, which must be known now."""
+    """A number of terms, which must be known when transforming."""
     if isinstance(d, bool) or not isinstance(d, int):
         raise ValueError("scipy.special.multigammaln needs a dimension that is known when transforming", KNOWN)
     return d
@@ -39,12 +39,12 @@ def beta_of(a, b):
 # --- helpers that are spliced in -------------------------------------------------------------------------------------
 
 def inside(y, n):
-    """n + 1, or 1 where the result is 0 since n is out of the domain: digamma has poles there."""
+    """n + 1, or 1 where the result is 0 because n is outside the domain, since digamma has poles there."""
     return np.where(y == 0, 0, n) + 1
 
 
 def factor(x, z):
-    """z, or 1 where z and x are 0: the quotient of x is 0 there, and has the derivative 1 / z where only x is 0."""
+    """z, or 1 where z and x are 0: x / z is 0 there, and has the derivative 1 / z where only x is 0."""
     return np.where((x == 0) & (z == 0), 1, z)
 
 
@@ -62,7 +62,7 @@ def logarithm1p(x):
     return np.log1p(x)
 
 
-# --- the error function and its kin ----------------------------------------------------------------------------------
+# --- the error function and related functions ------------------------------------------------------------------------
 
 @elementwise(special.erf, samples=samples.analytic, special=[(1e3, 0.0)])
 class erf:
@@ -219,7 +219,7 @@ class boxcox1p:
         return logarithm1p(x) ** 2 * special.hyp1f1(2, 3, lmbda * logarithm1p(x)) / 2
 
 
-# --- the gamma function and its kin ----------------------------------------------------------------------------------
+# --- the gamma function and related functions ------------------------------------------------------------------------
 
 @elementwise(special.gamma, samples=samples.analytic_arguments)
 class gamma:

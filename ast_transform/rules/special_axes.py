@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""scipy.special along axes, and its functions with two results, for programs that have imported it."""
+"""Rules for functions of scipy.special along axes or with two results, loaded if the program has imported it."""
 import numpy as np
 from scipy import special
 
@@ -18,7 +18,7 @@ from gradscribe.ast_transform.rules.batching import (
 from gradscribe.ast_transform.rules.elementwise import is_complex
 from gradscribe.ast_transform.rules.reductions import restore
 
-# --- adjoints that are numbers ----------------------------------------------------------------------------------------
+# --- adjoints that may be literal numbers -----------------------------------------------------------------------------
 
 @static
 def is_zero(dy):
@@ -32,7 +32,7 @@ def times(dy, t):
 
 
 def both(s, t):
-    """The sum of two contributions, where neither is a zero written out."""
+    """The sum of two contributions, without those that are a literal zero."""
     if is_zero(s):
         return t
     if is_zero(t):
@@ -62,7 +62,7 @@ def logarithm(y, return_sign):
 
 
 def wider(a, b):
-    """The operand that has the axes of both."""
+    """The operand with the axes of both."""
     if b is None:
         return a
     if np.ndim(b) > np.ndim(a):
@@ -71,7 +71,7 @@ def wider(a, b):
 
 
 def weights(y, a, axis, b, keepdims, return_sign):
-    """What each exponential is of the sum, without its factor b."""
+    """The share of each exponential in the sum, without its factor b."""
     t = np.exp(a - restore(logarithm(y, return_sign), wider(a, b), axis, keepdims))
     if return_sign:
         return t * restore(y[1], wider(a, b), axis, keepdims)
@@ -161,7 +161,7 @@ class log_softmax:
 # --- two results -----------------------------------------------------------------------------------------------------
 
 def sine_over(x):
-    """sin(x) / x, at 0 too."""
+    """sin(x) / x, also at 0."""
     if is_complex(x):
         return np.sin(x) / x
     return np.sinc(x / np.pi)

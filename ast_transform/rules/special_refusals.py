@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Errors of the tables for scipy.special: derivatives without a closed form, complex arguments."""
+"""Errors of the rules for scipy.special: derivatives without a closed form, complex arguments."""
 from gradscribe.ast_transform.core.rule import static
 from gradscribe.ast_transform.rules.elementwise import is_complex
 

@@ -39,14 +39,14 @@ def power_transforms(rng):
 
 
 def analytic_rates(rng):
-    """x times the logarithm of y: x may be anything, 0 too, and y has a logarithm."""
+    """Arguments of x * log(y): any x, including 0, and y in the domain of the logarithm."""
     zero = np.array([0.0, 1.0, -2.0])
     return [*_pairs(-2, 2, 0.3, 3)(rng), ((zero, between(rng, (2, 3), 0.3, 3)), {}),
             ((complexes(rng, (3,)), complexes(rng, (2, 3))), {})]
 
 
 def around_zero(rng):
-    """Where the function's tails are."""
+    """Numbers that include the function's tails."""
     far = np.array([-6.0, -2.0, 0.0, 3.0, 12.0])
     return [*reals(rng), ((far,), {}), ((complexes(rng, (3,)),), {})]
 
@@ -60,12 +60,12 @@ def up_to_two(rng):
 
 
 def arguments(rng):
-    """Of the gamma function: between its poles."""
+    """Arguments of the gamma function, between its poles."""
     return [*positives(rng), ((np.array([-0.5, -1.4, -2.7]),), {})]
 
 
 def numbers_between_poles(rng):
-    """Python floats alone, for the functions of `math`."""
+    """Python floats only, for the functions of `math`."""
     return [((x,), {}) for x in (0.3, 1.0, 2.6, -0.5, -2.7)]
 
 
@@ -99,7 +99,7 @@ def choices(rng):
 
 
 def beta_quantiles(rng):
-    """The parameters as whole numbers, which have no derivative."""
+    """Integer parameters, which have no derivative."""
     return [((a, b, between(rng, s, 0.1, 0.9)), {}) for a, b, s in
             ((1, 2, None), (2, 3, (3,)), (np.array([1, 2, 5]), 3, (2, 3)), (2, 2, (1,)), (1, 1, (0,)))]
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Order statistics, functions that ignore NaN, covariances.
 
-The derivative of a quantile depends on the ranks of the entries: the weight of an entry falls from 1 to 0 within one
-rank of the quantile's place.
+The derivative of a quantile depends on the ranks of the entries: the weight of an entry falls from 1 to 0 within a
+distance of one rank from the quantile.
 """
 import numpy as np
 
@@ -41,7 +41,7 @@ def may_be_nan(x):
 
 @static
 def real_dtype(x):
-    """The dtype in which entries of x are counted."""
+    """The real dtype of counts of entries of x."""
     dtype = np.dtype(getattr(x, "dtype", type(x)))
     return np.zeros(0, dtype).real.dtype if dtype.kind in "fc" else np.dtype(float)
 
@@ -51,7 +51,7 @@ def is_complex(x):
     return np.dtype(getattr(x, "dtype", type(x))).kind == "c"
 
 
-# --- what passes over NaN ---------------------------------------------------------------------------------------------
+# --- functions that ignore NaN ----------------------------------------------------------------------------------------
 
 def filled(a, value):
     if may_be_nan(a):
@@ -60,12 +60,12 @@ def filled(a, value):
 
 
 def number_held(a, axis, keepdims):
-    """How many entries are not NaN."""
+    """The number of entries that are not NaN."""
     return np.sum((~np.isnan(a)).astype(real_dtype(a)), axis=axis, keepdims=keepdims)
 
 
 def number_along(a, axis):
-    """As number_held, ready to meet a."""
+    """The same as number_held, with axes added so that it broadcasts with a."""
     if reduced_index(a, axis, False) is None:
         return number_held(a, axis, False)
     return number_held(a, axis, True)
@@ -80,7 +80,7 @@ def mean_held(a, axis):
 
 
 def gap_from_mean(a, axis):
-    """How far each entry is from the mean; 0 for NaN."""
+    """The deviation of each entry from the mean; 0 for NaN."""
     return np.where(np.isnan(a), 0, a - mean_held(a, axis))
 
 
@@ -219,13 +219,13 @@ def several(q):
 
 @static
 def before_all(ndim):
-    """The index that lays a vector along a new first axis."""
+    """The index that puts a vector along a new first axis."""
     return (slice(None),) + (None,) * ndim
 
 
 @static
 def each_restored(x, axis, keepdims):
-    """As reduced_index, with an axis for q before the others."""
+    """The same as reduced_index, with an axis for q before the others."""
     index = reduced_index(x, axis, keepdims)
     if index is None and not keepdims and axis is not None:     # leading axes were reduced
         index = tuple(None if i in axis_list(x, axis) else slice(None) for i in range(x.ndim))
@@ -253,7 +253,7 @@ def restore_each(dy, x, axis, keepdims):
 
 
 def weights_at(rank, place, method):
-    """How much of the quantile each entry is, by its rank."""
+    """The weight of each entry in the quantile, by its rank."""
     if method == "linear":
         return np.maximum(0, 1 - np.abs(rank - place))
     if method == "lower":
@@ -266,7 +266,7 @@ def weights_at(rank, place, method):
 
 
 def quantile_weights(a, q, axis, method):
-    """The weights of all entries; with an axis for q before those of a where q is a vector."""
+    """The weights of all entries; if q is a vector, with an axis for q before those of a."""
     rank = rank_of(a, axis)
     if several(q):
         return weights_at(rank, q[before_all(a.ndim)] * (count(a, axis) - 1), method).astype(a.dtype)
@@ -274,14 +274,14 @@ def quantile_weights(a, q, axis, method):
 
 
 def quantile_steps(a, q, axis):
-    """By how much the quantile moves with q, as weights of all entries."""
+    """The derivative of the quantile in q, as weights of all entries."""
     rank, last = rank_of(a, axis), count(a, axis) - 1
     place = q[before_all(a.ndim)] * last if several(q) else q * last
     return last * ((rank == np.ceil(place)).astype(a.dtype) - (rank == np.floor(place)).astype(a.dtype))
 
 
 def held_weights(a, q, axis, method):
-    """As quantile_weights, of the entries that are not NaN: these come first in the order."""
+    """The same as quantile_weights, for the entries that are not NaN, which are first in sorted order."""
     rank, last = rank_of(a, axis), number_along(a, axis) - 1
     if several(q):
         return weights_at(rank, q[before_all(a.ndim)] * last, method).astype(a.dtype)
@@ -307,7 +307,7 @@ def weighed_sum(weights, a, q, axis, keepdims):
 
 
 def adjoint_of_q(moved, q):
-    """The sum over what each q is for."""
+    """The adjoint of q: the sum over the results that each q affects."""
     if several(q):
         axes = all_but_first(moved)
         return moved if axes == () else np.sum(moved, axis=axes)
@@ -435,7 +435,7 @@ def degrees_lost(ddof, bias):
 
 @static
 def double(m, y, dtype):
-    """The dtype of a covariance, which is never less than float64 unless that is asked for."""
+    """The dtype of a covariance, which is at least float64 unless another one is requested."""
     if dtype is not None:
         return np.dtype(dtype)
     return np.result_type(m.dtype, np.float64) if y is None else np.result_type(m.dtype, y.dtype, np.float64)
@@ -450,7 +450,7 @@ def rows_of(m, rowvar):
 
 
 def variables(m, y, rowvar):
-    """One variable as a vector, several as rows."""
+    """The variables: one as a vector, several as rows."""
     if y is not None:
         return np.concatenate((rows_of(m, rowvar), rows_of(y, rowvar)))
     if m.ndim == 1:
@@ -490,7 +490,7 @@ def weighed_gaps(x, weights, whole):
 
 
 def covariance(x, ddof, weights, aweights):
-    """Of the rows of x; `weights` are all weights of observations together, `aweights` those that are no counts."""
+    """The covariance of the rows of x; `weights`: all weights of observations, `aweights`: those other than counts."""
     if weights is None:
         gap = gaps(x)
         return gap @ adjoined(gap) / freedom(x.shape[-1], ddof, has_observations(x))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Records of the normal form's own operations: places, stores, conversions."""
+"""Records of the normal form's own operations: stores, conversions, broadcasts."""
 import operator
 
 import numpy as np
@@ -44,7 +44,7 @@ class array:
         return np.array(arrays)
 
     def vjp_arrays(dy, arrays, k=None):
-        return dy if k is None else dy[k]           # of one number there is no k
+        return dy if k is None else dy[k]           # a single number has no k
 
     def batch(arrays, batched, rank):
         if rank != arrays[0].ndim:
@@ -83,13 +83,13 @@ class put_:
         return dy[index]
 
     def last_written(slot, x, index):
-        """Of the entries of a value that an index array sends to one place, the last is there."""
+        """`slot` with zeros for those entries of a value that another one overwrites, where indices are repeated."""
         number = np.reshape(np.arange(slot.size), slot.shape)
         last = put(np.zeros(x.shape, dtype=int), index, number)
         return np.where(last[index] == number, slot, 0)
 
     def last_rows_written(slot, x, index):
-        """The same where one index array chooses rows."""
+        """The same for one index array that selects rows."""
         number = np.arange(index.size)
         last = put(np.zeros(x.shape[0], dtype=int), index, number)
         return np.where(last[index] == number, slot.T, 0).T
@@ -169,7 +169,7 @@ class astype_:
 
 
 for _function in (shape_of, size_of, both, either, nonempty, run_length, range):
-    @constant(_function, memory=ALIAS if _function in (both, either) else FRESH,       # `a and b` is one of the two
+    @constant(_function, memory=ALIAS if _function in (both, either) else FRESH,   # `a and b` is one operand
               of_shape=_function in (shape_of, size_of), reads="shape" if _function in (shape_of, size_of) else "all")
     class known:
         def primal(*args):
@@ -187,17 +187,17 @@ class stop_gradient_:
 # --- operations that the passes differentiate themselves --------------------------------------------------------------
 
 def _element(container, index):
-    """x[i] of an array, or of a container: an index array gathers a copy, and a list of numbers gives a new list."""
+    """The memory of x[i]: an index array copies, and a list of numbers gives a new list."""
     return FRESH if gathers(index) or isinstance(container, Listed) and container.rank == 1 else PART
 
 
 def _list(items):
-    """list(items): a list of its own, of the same arrays."""
+    """The memory of list(items): a new list of the same arrays."""
     return FRESH if isinstance(items, Array) and items.rank == 1 else ALIAS
 
 
 operation(operator.getitem, memory=_element, cheap=True, reads="part")
-operation(held, memory=VIEW, raises=False, cheap=False)     # it stands in the forward lines only
+operation(held, memory=VIEW, raises=False, cheap=False)     # occurs in forward statements only
 operation(getattr, unpacked, memory=PART)
 operation(as_list, memory=_list, allocates="copied")
 operation(push, push_front, pop, pop_front, memory=HOLDS, changes=True)

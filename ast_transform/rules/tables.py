@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""All tables of records; importing this fills RULES.  Those of SciPy are read when it has been imported."""
+"""All tables of records; importing this fills RULES.  SciPy's tables are loaded when SciPy has been imported."""
 import math
 
 from gradscribe.ast_transform.core.rule import RULES

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Methods of ufuncs along an axis: reduce, accumulate, reduceat.  The reader handles outer and at itself."""
+"""Methods of ufuncs along an axis: reduce, accumulate, reduceat.  The reader handles `outer` and `at` itself."""
 import numpy as np
 
 from gradscribe.ast_transform.core.memory import FRESH
@@ -188,7 +188,7 @@ class multiply_accumulate:
 
 
 def latest(y, x, axis):
-    """Where the extreme so far was met last."""
+    """The last position so far at which the running extreme occurred."""
     return np.maximum.accumulate(np.where(x == y, positions(x, axis), 0), axis=axis)
 
 
@@ -231,7 +231,7 @@ class minimum_accumulate:
 # --- reduceat ---------------------------------------------------------------------------------------------------------
 
 def members(indices, length):
-    """Which entries each sum has in it: from its index to the next one, its own at least."""
+    """A mask of the entries in each sum: from its index to the next one, or just the entry at its index."""
     stop = np.maximum(np.concatenate((indices[1:], np.full(1, length))), indices + 1)
     place = np.arange(length)
     return (place >= indices[:, None]) & (place < stop[:, None])

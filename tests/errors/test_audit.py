@@ -101,7 +101,7 @@ UNSEEN = {                          # why no case shows it: file: function and m
             "can_write: {} is written as it was before the loop, which changes it",
             "can_write: writing into an array inside a container that is an argument is not differentiated yet"],
         "ast_transform/passes/anf.py": ["Builder.item: the index is out of range"],
-        "ast_transform/reader/loops.py": ["left_by_a_flag: a loop over this cannot be left early"],
+        "ast_transform/reader/loops.py": ["read_with_flag: a loop over this cannot be left early"],
         "ast_transform/reader/loop_fixpoint.py": [
             "ends_of_names: {} is another list from pass to pass",
             "read_until_stable: the kinds of what the loop carries do not come to rest"],
