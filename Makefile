@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check -q
 WORKERS ?= $(shell $(PYTHON) -c 'import os; print(max(2, len(getattr(os, "sched_getaffinity", lambda _: range(os.cpu_count()))(0))))')
 
-.PHONY: help notebooks demo test test-all costs check types oracle legibility mutations batches rules-oracle fuzz fuzz-memory fuzz-lowered fuzz-vmap fuzz-vjp fuzz-calls fuzz-layers corpus corpus-jit cuda latency memory bench bench-quick fusion scaling docs golden rules samples clean
+.PHONY: help notebooks demo test test-all costs check types oracle legibility mutations batches rules-oracle fuzz fuzz-memory fuzz-lowered fuzz-vmap fuzz-vjp fuzz-calls fuzz-layers corpus corpus-jit cuda latency memory bench bench-quick fusion scaling docs golden rules samples release clean
 .DEFAULT_GOAL := help
 
 help:
@@ -38,6 +38,7 @@ help:
 	@echo 'make notebooks   run all notebooks and store their outputs, then again with their exercises solved; times'
 	@echo 'make docs        the documentation as a site: build/site/index.html'
 	@echo 'make samples     every sample of every rule compiled by Numba; make test compiles one of each, and reads the rest'
+	@echo 'make release     wheel, source archive and list of components of a tagged commit: dist/'
 	@echo 'make rules       the table of functions that have rules'
 
 $(BIN)/python:
@@ -76,6 +77,13 @@ $(VENV)/.docs: setup.cfg pyproject.toml | $(BIN)/python
 	@echo 'installing Sphinx'
 	@$(PIP) install -e '.[test,docs]'
 	@touch $@ $(VENV)/.test $(VENV)/.core
+
+$(VENV)/.release: setup.cfg pyproject.toml | $(BIN)/python
+	@$(PIP) install -e '.[release]'
+	@touch $@ $(VENV)/.core
+
+release: $(VENV)/.release
+	@$(BIN)/python release/build.py
 
 demo: $(VENV)/.core
 	@$(BIN)/python examples/digits.py

@@ -115,6 +115,7 @@ def components(wheel: Path, out: Path) -> Path:
         path = out / f"{'-'.join(wheel.name.split('-')[:2])}.cdx.json"
         subprocess.run([sys.executable, "-m", "cyclonedx_py", "environment", "--output-reproducible", "--of", "JSON",
                         "-o", str(path), str(inside)], check=True, capture_output=True)
+    path.write_text(path.read_text(encoding="utf-8").replace(f"{wheel.parent.resolve().as_uri()}/", ""), "utf-8")
     return path
 
 
