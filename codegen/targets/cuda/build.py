@@ -152,19 +152,19 @@ def compile_function(function: Any, captured: dict | None = None, options: tuple
     """
     options = Options(*options)._replace(single=is_single(function, captured or {}))
     widened = Widened(function, captured or {}, options.bfloat16)
-    lowering, extra = in_loops(widened.function, widened.captured, widened.allocate if widened.some else None, True)
-    function, about = lowering.loops, function.about
+    program, extra = in_loops(widened.function, widened.captured, widened.allocate if widened.some else None, True)
+    function, about = program.loops, function.about
     optimise(function, for_threads)
     widened.store(function)
     given = [(p.name, Array(dtype, p.value.fact.dims) if dtype == HALF else p.value.fact) for p, dtype in zip(
-        lowering.inputs, widened.given)]
+        program.inputs, widened.given)]
     kinds = []
     for name, p in [*given, *extra_facts(extra)]:
         if not isinstance(p, Array) or not compiles(p.dtype) and p.dtype != HALF:
             raise RuleError(f"{name} is {spell(p)}, which the device does not support", place_of(about, name),
                             UNCOMPILED)
         kinds.append((SINGLE if p.dtype == HALF and not p.dims else np.dtype(p.dtype), p.rank))
-    results, short = lowering.results, np.dtype(type_of_bfloat16()) if options.bfloat16 else HALF
+    results, short = program.results, np.dtype(type_of_bfloat16()) if options.bfloat16 else HALF
     if widened.some:
         results = widened.results_as(results, short)
     made = module_of(function, options)
