@@ -58,12 +58,12 @@ class Compiled:
     compiled), results (the kind of each leaf of the result), extra (captured arrays, passed after the leaves).
     """
 
-    def __init__(self, source, function, kinds, results, extra, made, reports=()):
+    def __init__(self, source, function, kinds, results, extra, made, reports=(), fit=None):
         """made: the label and the flags that the text was compiled with, None if it has no LLVM IR; reports: Python
-        functions that its reports call, kept alive here.
+        functions that its reports call, kept alive here; fit(value, kind): converts an argument that it does not take.
         """
         self.source, self.function, self.kinds, self.results, self.extra = source, function, kinds, results, extra
-        self.made, self.reports = made, reports
+        self.made, self.reports, self.fit = made, reports, fit or _fitted
 
     @property
     def leaves_unsaid(self) -> bool:
@@ -105,7 +105,7 @@ class Compiled:
 
     def taken(self, leaves):
         """Arguments converted to the contiguous, writable arrays that the compiled function takes."""
-        return [_fitted(a, k) for a, k in zip(leaves, self.kinds)]
+        return [self.fit(a, k) for a, k in zip(leaves, self.kinds)]
 
 
 def _fitted(value, kind):

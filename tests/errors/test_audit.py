@@ -68,7 +68,8 @@ UNSEEN = {                          # why no case shows it: file: function and m
             "copied_value: a list that is a constant has no Numba form",
             "copied_value: a number in one pass of a loop and an array in another has no Numba form"],
         "codegen/lowered.py": [
-            "Lowering.fact", "Lowering.lazy: {} is not a value that Numba compiles", "Lowering.lazy: {} gives several results here",
+            "Lowering.fact", "Lowering.lazy: {} is not a value that Numba compiles",
+            "Lowering.lazy: {} gives several results here",
             "Lowering.lazy_var: {} is {}, which Numba does not support", "Lowering.lazy_var: {} is {}: no Numba form",
             "Lowering.constant: {} is not a value that Numba compiles",
             "Lowering.scalar: an array where a number is needed",
