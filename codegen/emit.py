@@ -13,18 +13,7 @@ import numpy as np
 
 from gradscribe.ast_transform.core.alias import updates
 from gradscribe.ast_transform.core.draw import is_draw
-from gradscribe.ast_transform.core.form import (
-    Apply,
-    Const,
-    Function,
-    If,
-    Let,
-    Pack,
-    Undefined,
-    Var,
-    operands,
-    walk,
-)
+from gradscribe.ast_transform.core.form import Apply, Const, Function, If, Let, Pack, Undefined, Var, operands, walk
 from gradscribe.ast_transform.source.trees import nodes
 from gradscribe.codegen import loop_statements  # noqa: F401  (it fills the table of statements)
 from gradscribe.codegen.came_from import applies, origins, origins_in
@@ -178,13 +167,12 @@ def is_tuple_of(result, variables):
 
 
 def text(writer, label):
+    """(the text of the function under a name, {its line: the user's statements that it comes from})"""
     function = writer.function
     body = body_of(writer, function)
     read = {n.id for s in body for n in nodes(s) if isinstance(n, gast.Name) and isinstance(n.ctx, gast.Load)}
     body = without(body, [n for n in writer.passes.assignments if n.targets[0].id not in read])
-    defaults = []
-    params = [name(p.name, gast.Param()) for p in function.params]
-    arguments = gast.arguments(params, [], None, [], [], None, defaults)
+    arguments = gast.arguments([name(p.name, gast.Param()) for p in function.params], [], None, [], [], None, [])
     tree = gast.FunctionDef("__label__", arguments, body, [], None, None, [])
     source = "\n".join(map(broken, _printed(tree).splitlines())) + "\n"
     lines = []
@@ -205,8 +193,7 @@ def body_of(writer, function):
     steps = function.body
     split = boundary(steps)
     if steps and isinstance(steps[-1], If) and returns_early(writer, steps[-1]):
-        out = statements_of(writer, steps[:split]) if split < len(steps) else statements_of(writer, steps[:-1])
-        rest = steps[split:-1] if split < len(steps) else []
+        out, rest = statements_of(writer, steps[:min(split, len(steps) - 1)]), steps[split:-1]
         if rest:
             out += ([comment("")] if out else []) + statements_of(writer, rest)
         return out + early(writer, steps[-1])
@@ -226,11 +213,7 @@ def body_of(writer, function):
 
 def boundary(steps):
     """The position where the backward sweep begins."""
-    last = 0
-    for k, step in enumerate(steps):
-        if not _is_backward(step):
-            last = k + 1
-    return last
+    return max((k + 1 for k, step in enumerate(steps) if not _is_backward(step)), default=0)
 
 
 def returns_early(writer, step):
@@ -246,7 +229,6 @@ def flat(node):
 
 
 def early(writer, step):
-    out = []
     arms = []
     for arm in ("then", "orelse"):
         env = {j.var: getattr(j, arm) for j in step.joins}
@@ -261,8 +243,7 @@ def early(writer, step):
         return first
     if not first:
         return [gast.If(negation(writer, step.test), second, [])]
-    out.append(gast.If(test_of(writer, step.test), first, []))
-    return out + second
+    return [gast.If(test_of(writer, step.test), first, []), *second]
 
 
 def inlined(writer, block, result):

@@ -107,9 +107,8 @@ def pack(writer, node):
         return gast.List(items, gast.Load())
     if node.kind == "dict":
         return gast.Dict([constant(writer, k) for k in node.keys], items)
-    return gast.Call(
-        name(provide(writer, node.cls.__name__, node.cls)), [], [gast.keyword(k, i) for k, i in zip(node.keys, items)]
-    )
+    made = name(provide(writer, node.cls.__name__, node.cls))
+    return gast.Call(made, [], [gast.keyword(k, i) for k, i in zip(node.keys, items)])
 
 
 def constant(writer, value):
@@ -140,9 +139,8 @@ def constant(writer, value):
         return imaginary if value.real == 0 else gast.BinOp(number(value.real), gast.Add(), imaginary)
     if isinstance(value, Undefined):
         return const(None)
-    return name(
-        provide(writer, getattr(value, "__name__", type(value).__name__).replace("<lambda>", "function"), value)
-    )
+    hint = getattr(value, "__name__", type(value).__name__).replace("<lambda>", "function")
+    return name(provide(writer, hint, value))
 
 
 def number(value):

@@ -13,53 +13,31 @@ from gradscribe.ast_transform.source.trees import nodes
 from gradscribe.codegen.came_from import parts_of
 from gradscribe.codegen.exits import exit_of, is_flag, is_set
 from gradscribe.codegen.expressions import expression
-from gradscribe.codegen.statements import (
-    STEPS,
-    copies,
-    is_comment,
-    negation,
-    statements_of,
-    target_of,
-    test_of,
-)
+from gradscribe.codegen.statements import STEPS, copies, is_comment, negation, statements_of, target_of, test_of
 from gradscribe.codegen.trees import assign, const, name
 
 
 def for_loop(writer, step):
     used = index_used(writer, step)
     before = into_loop(writer, step.carries)
-    steps = list(step.body)
-    items = [(v, s) for v, s in step.items]
-    start = []
-    targets, sources = [], []
-    for v, source in items:
-        pattern = None
-        if (
-            isinstance(v.fact, Sequence)
-            and steps
-            and isinstance(steps[0], Let)
-            and isinstance(steps[0].value, Apply)
-            and steps[0].value.function is unpacked
-            and steps[0].value.args[0] is v
-            and writer.counts.get(v, 0) == 1
-        ):
-            pattern = gast.Tuple([target_of(writer, t) for t in steps[0].targets], gast.Store())
-            steps = steps[1:]
-        targets.append(pattern or target_of(writer, v))
-        sources.append(source)
+    steps, start, targets, sources = list(step.body), [], [], [source for _, source in step.items]
+    for v, _ in step.items:
+        value = steps[0].value if steps and isinstance(steps[0], Let) else None
+        if isinstance(v.fact, Sequence) and is_application(value, unpacked) and value.args[0] is v and \
+                writer.counts.get(v, 0) == 1:
+            targets.append(gast.Tuple([target_of(writer, t) for t in steps.pop(0).targets], gast.Store()))
+        else:
+            targets.append(target_of(writer, v))
     count = writer.passes.numbers.get(step.count, step.count) if isinstance(step.count, Var) else step.count
     whole = all(_covers(s, step.count) for s in sources) or len(step.items) > 1 and not step.reverse and \
         _ends_with_shortest(sources, count)
-    listed = bool(items) and whole and all(_is_listed(s) for s in sources)
-    index = (
-        name(writer.naming[step.index], gast.Store()) if step.index in writer.naming.names else name("_", gast.Store())
-    )
-    if not items or not whole or step.reverse and (used or not listed) or not listed and used and len(items) > 1:
+    listed = bool(sources) and whole and all(_is_listed(s) for s in sources)
+    index = name(writer.naming.names.get(step.index, "_"), gast.Store())
+    if not sources or not whole or step.reverse and (used or not listed) or not listed and used and len(sources) > 1:
         place = name(index.id)
         iterator = gast.Call(name("range"), [expression(writer, step.count)], [])
-        for (_, source), target in zip(items, targets):
-            start.append(assign(target, element(writer, source, place)))
-        target = index if used or items else name("_", gast.Store())
+        start = [assign(target, element(writer, source, place)) for source, target in zip(sources, targets)]
+        target = index if used or sources else name("_", gast.Store())
     else:
         nodes = [expression(writer, s) for s in sources]
         iterator = nodes[0] if len(nodes) == 1 else gast.Call(name("zip"), nodes, [])
@@ -271,10 +249,8 @@ def _elements(source):
 
 def _covers(source, count):
     """Whether a loop of `count` passes iterates over the whole of its source."""
-    if isinstance(source, Apply):
-        if source.function is range:
-            return not (isinstance(count, Apply) and count.function is min) and not (
-                isinstance(count, Var) and count.hint.startswith("min"))
+    if is_application(source, range):
+        return not is_application(count, min) and not (isinstance(count, Var) and count.hint.startswith("min"))
     held = _elements(source)
     if held is not None:
         return isinstance(count, Const) and count.value == held

@@ -10,16 +10,7 @@ import gast
 
 from gradscribe.ast_transform.core.alias import holds_memory
 from gradscribe.ast_transform.core.draw import Draw
-from gradscribe.ast_transform.core.form import (
-    Apply,
-    Const,
-    Let,
-    Pack,
-    Var,
-    is_application,
-    operands,
-    walk,
-)
+from gradscribe.ast_transform.core.form import Apply, Const, Let, Pack, Var, is_application, operands, walk
 from gradscribe.ast_transform.core.kinds import Array, Stack
 from gradscribe.ast_transform.core.operations import (
     Quoted,

@@ -290,13 +290,11 @@ def _if(writer, step):
 
 
 def conditional(writer, then, orelse, test):
-    if (
-        len(then) == len(orelse) == 1
-        and all(isinstance(s, gast.Assign) and isinstance(s.targets[0], gast.Name) for s in (*then, *orelse))
-        and then[0].targets[0].id == orelse[0].targets[0].id
-    ):
-        if sum(1 for s in (*then, *orelse) for _ in gast.walk(s.value)) <= 16:
-            return assign(then[0].targets[0], gast.IfExp(test_of(writer, test), then[0].value, orelse[0].value))
+    both = [*then, *orelse]
+    if len(then) == len(orelse) == 1 and all(isinstance(s, gast.Assign) and isinstance(
+            s.targets[0], gast.Name) for s in both) and then[0].targets[0].id == orelse[0].targets[0].id and sum(
+            1 for s in both for _ in gast.walk(s.value)) <= 16:
+        return assign(then[0].targets[0], gast.IfExp(test_of(writer, test), then[0].value, orelse[0].value))
     return None
 
 
