@@ -11,13 +11,13 @@ from gradscribe.ast_transform.core.form import Apply, Const
 from gradscribe.ast_transform.core.operations import astype, run_length, shape_of, size_of
 from gradscribe.codegen.entry_forms import form_of
 from gradscribe.codegen.loops.build import ZERO, entry, quoted
-from gradscribe.codegen.lowered import ONE, Core, Dim, Lazy, compiles, lazily, product_of, shape
+from gradscribe.codegen.lowered import ONE, Dim, Lazy, Lowering, compiles, lazily, product_of, shape
 from gradscribe.codegen.scalar_forms import Operand, cast, literal, narrowed
 
 # --- reductions -------------------------------------------------------------------------------------------------------
 
 
-def axes_of(lowering: Core, axis: int | tuple | list | None, rank: int) -> tuple[int, ...]:
+def axes_of(lowering: Lowering, axis: int | tuple | list | None, rank: int) -> tuple[int, ...]:
     if axis is None:
         return tuple(range(rank))
     axis = axis if isinstance(axis, (tuple, list)) else (axis,)
@@ -58,7 +58,7 @@ STEPS: dict[str, tuple[Any, Any]] = {
 }
 
 
-def none_empty(lowering: Core, dims: Iterable[Dim], message: str) -> None:
+def none_empty(lowering: Lowering, dims: Iterable[Dim], message: str) -> None:
     """Makes the function raise if an axis has no entries; an axis of known positive length needs no check."""
     filled(lowering, [d for d in dims if d.key[0] is not None or d.length == ZERO], message)
 
@@ -69,7 +69,7 @@ def filled(lowering, dims, message):
             lowering.raises(message, "{} == 0", d.length)
 
 
-def reduce(lowering: Core, x: Lazy, axes: Collection[int], keepdims: bool, kind: str, dtype: DTypeLike) -> Lazy:
+def reduce(lowering: Lowering, x: Lazy, axes: Collection[int], keepdims: bool, kind: str, dtype: DTypeLike) -> Lazy:
     """A reduction of a lazy array over axes."""
     start, step = STEPS[kind]
     dtype = np.dtype(dtype)
@@ -140,7 +140,7 @@ def counted(lowering, x, axes):
     return lowering.atom(product_of([x.dims[k] for k in axes]), "n")
 
 
-def entrywise(lowering: Core, function: Callable[..., Any], dtype: DTypeLike, *args: Any) -> Lazy:
+def entrywise(lowering: Lowering, function: Callable[..., Any], dtype: DTypeLike, *args: Any) -> Lazy:
     return lowering.entries(form_of(function), [lowering.lazy(a) for a in args], dtype, function)
 
 
@@ -291,7 +291,7 @@ def _diff(lowering, node):
 
 # --- reshaping --------------------------------------------------------------------------------------------------------
 
-def flat(lowering: Core, x: Any) -> Lazy:
+def flat(lowering: Lowering, x: Any) -> Lazy:
     """All entries in one axis, as a view of a contiguous array."""
     x = lowering.lazy(x)
     if x.rank == 1:
@@ -305,7 +305,7 @@ def flat(lowering: Core, x: Any) -> Lazy:
     return lowering.made(name, many if len(many) == 1 else [lowering.counted(name)], x.dtype)
 
 
-def shaped(lowering: Core, x: Lazy, dims: Sequence[Dim]) -> Lazy:
+def shaped(lowering: Lowering, x: Lazy, dims: Sequence[Dim]) -> Lazy:
     """An array as a contiguous one, reshaped."""
     x = lowering.array(x)
     if lowering.for_threads and [d.length for d in x.dims] == [d.length for d in dims]:

@@ -9,21 +9,19 @@ on disk holds the name and no address.  Threads started by launching.py first tr
 import ctypes
 import functools
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from gradscribe.ast_transform.core.form import Let, operands
 from gradscribe.ast_transform.reader.named_axes import HALVES, MOVING, REDUCING, is_collective
+from gradscribe.codegen.assignments import assign
 from gradscribe.codegen.loops.build import ZERO, quoted
 from gradscribe.codegen.loops.form import Call, Const, Expr, Function, change, rebuilt, statements
-from gradscribe.codegen.lowered import Lazy, shape
+from gradscribe.codegen.lowered import Lazy, Lowering, shape
 from gradscribe.codegen.meeting import MEET, TAKEN
 from gradscribe.runtime import collectives as named
 from gradscribe.runtime import groups
-
-if TYPE_CHECKING:
-    from gradscribe.codegen.lowering import Lowering
 
 SYMBOL, SYMBOL_OF_ALL, SYMBOL_OF_REPORT = "gradscribe.told", "gradscribe.told_all", "gradscribe.reported"
 ASKED = ("collected", "collected_number", "collected_done", "collected_all")
@@ -32,7 +30,7 @@ ENDS = [done for _, done in HALVES.values()]
 FAILED, NOT_TOLD = "a function over an axis of devices failed", "a report failed"
 
 
-def collective_statement(lowering: "Lowering", step: Let) -> None:
+def collective_statement(lowering: Lowering, step: Let) -> None:
     """name = collected(x, what, shape, dtype)"""
     value, target = step.value, step.targets[0]
     axes, fact = value.args[-1].value, target.fact
@@ -45,13 +43,13 @@ def collective_statement(lowering: "Lowering", step: Let) -> None:
     name = lowering.fresh(value.function.__name__)
     if value.function in ENDS:
         lowering.say("{} = collected_done({}, {})", name, given, Const(what))
-        return lowering.assign(target, lowering.made(name, operand.dims, dtype), False)
+        return assign(lowering, target, lowering.made(name, operand.dims, dtype), False)
     if not fact.dims:
         lowering.say("{} = collected_number({}, {}, {})", name, given, Const(what), dtype)
-        return lowering.assign(target, made_number(lowering, name, dtype), False)
+        return assign(lowering, target, made_number(lowering, name, dtype), False)
     dims = lengths(lowering, value.function, operand, fact, axes, options)
     lowering.say("{} = collected({}, {}, {}, {})", name, given, Const(what), shape(dims), dtype)
-    return lowering.assign(target, lowering.made(name, dims, dtype), False)
+    return assign(lowering, target, lowering.made(name, dims, dtype), False)
 
 
 def made_number(lowering, name, dtype):
@@ -89,7 +87,7 @@ def together(steps: Iterable[Any]) -> Iterator[list]:
         yield group
 
 
-def reductions(lowering: "Lowering", group: list[Let]) -> None:
+def reductions(lowering: Lowering, group: list[Let]) -> None:
     """a, b = collected_all((x, y), what): one message, or one meeting of threads, for several reductions."""
     value = group[0].value
     axes = value.args[-1].value
@@ -103,7 +101,7 @@ def reductions(lowering: "Lowering", group: list[Let]) -> None:
     lowering.set([name for name, _, _ in ready], quoted("collected_all({}, {})", given, Const(what)))
     for step, (name, dims, dtype) in zip(group, ready):
         made = lowering.made(name, dims, dtype) if dims else made_number(lowering, name, dtype)
-        lowering.assign(step.targets[0], made, False)
+        assign(lowering, step.targets[0], made, False)
 
 
 def lengths(lowering, function, operand, fact, axes, options):

@@ -6,8 +6,6 @@ np.random are therefore refused.  So are methods of generators whose numbers dif
 an amount of the stream that depends on rounded numbers.  NumPy makes a generator that the function creates, at each
 call.
 """
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from gradscribe.ast_transform.core.draw import BITS
@@ -15,12 +13,10 @@ from gradscribe.ast_transform.core.form import Const, Let
 from gradscribe.ast_transform.core.kinds import Array, Stream
 from gradscribe.ast_transform.reader.draws import GENERATOR, arguments, parameters
 from gradscribe.ast_transform.source.diagnose import LanguageError
+from gradscribe.codegen.assignments import assign
 from gradscribe.codegen.loops import form as loops
 from gradscribe.codegen.loops.build import ZERO, node
-from gradscribe.codegen.lowered import is_none, shape
-
-if TYPE_CHECKING:
-    from gradscribe.codegen.lowering import Lowering
+from gradscribe.codegen.lowered import Lowering, is_none, shape
 
 SAME = frozenset(
     "random standard_normal standard_exponential standard_cauchy normal uniform exponential weibull power pareto "
@@ -30,7 +26,7 @@ SINGLE = ("random", "standard_normal", "standard_exponential")      # also in si
 PASS = "Pass a np.random.Generator as an argument."
 
 
-def draw_statement(lowering: "Lowering", step: Let) -> None:
+def draw_statement(lowering: Lowering, step: Let) -> None:
     """name = rng.normal(...)"""
     function, value, target = step.value.function, step.value, step.targets[0]
     if isinstance(target.fact, Stream):
@@ -72,7 +68,7 @@ def draw_statement(lowering: "Lowering", step: Let) -> None:
         return
     name = lowering.fresh("drawn")
     lowering.set(name, drawn)
-    lowering.assign(target, lowering.made(name, dims, np.dtype(target.fact.dtype)), False)
+    assign(lowering, target, lowering.made(name, dims, np.dtype(target.fact.dtype)), False)
 
 
 def stream_statement(lowering, function, value, target):
@@ -84,12 +80,12 @@ def stream_statement(lowering, function, value, target):
     if target.fact.cls in BITS and len(given) == 1 and _is_count(lowering.fact(given[0])):
         seed = lowering.fresh("seed")
         lowering.set(seed, lowering.scalar(given[0]))
-        lowering.bits[target] = function.name, seed
+        lowering.program.bits[target] = function.name, seed
         return
     made = None
     if target.fact.cls is GENERATOR and len(given) == 1:
         made = ("PCG64", lowering.scalar(given[0])) if _is_count(lowering.fact(given[0])) else \
-            lowering.bits.pop(given[0], None)
+            lowering.program.bits.pop(given[0], None)
     if made is None:
         refuse(lowering, f"{function.label} of this seed, or of bits that another draws from, has no form in compiled "
                "code", PASS)

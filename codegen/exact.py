@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """The operations that loops/decisions.py marks, as Numba intrinsics: exact as in NumPy, or reassociated freely."""
+import contextlib
 import functools
 import inspect
 from typing import Any
 
+from gradscribe.codegen.llvm_inline import NoFlags
 from gradscribe.codegen.loops.trees import FUNCTIONS
 
 IN_ANY_ORDER = ("reassoc", "contract", "nsz")
@@ -40,45 +42,33 @@ def _exact(name, function, flags):
     return intrinsic(form)
 
 
-class without_flags:
+@contextlib.contextmanager
+def changed(builder, change):
+    """Inside, instructions are written that are changed at its end."""
+    block, blocks = builder.block, len(builder.function.blocks)
+    first, known = len(block.instructions), len(builder.module.globals)
+    yield
+    made, blocks = block.instructions[first:], builder.function.blocks[blocks:]
+    if len(builder.module.globals) > known:     # Numba writes a quotient as a function
+        for other in list(builder.module.globals.values())[known:]:
+            blocks += getattr(other, "blocks", ())
+    for instruction in [*made, *(n for b in blocks for n in b.instructions)]:
+        change(instruction)
+
+
+def without_flags(builder):
     """Inside, instructions are written without fast-math flags, and Numba adds none later."""
-
-    def __init__(self, builder):
-        self.builder = builder
-
-    def __enter__(self):
-        self.block, self.blocks = self.builder.block, len(self.builder.function.blocks)
-        self.first, self.known = len(self.block.instructions), len(self.builder.module.globals)
-
-    def __exit__(self, *error):
-        if error[0] is None:
-            for n in self.block.instructions[self.first:]:
-                self.change(n)
-            blocks = self.builder.function.blocks[self.blocks:]
-            if len(self.builder.module.globals) > self.known:       # Numba writes a quotient as a function
-                for made in list(self.builder.module.globals.values())[self.known:]:
-                    blocks += getattr(made, "blocks", ())
-            for block in blocks:
-                for n in block.instructions:
-                    self.change(n)
-
-    def change(self, instruction):
+    def change(instruction):
         if instruction.opname in FLOATS:
             instruction.flags = NoFlags()
         elif instruction.opname in WRAPPING:
             instruction.flags = []
+    return changed(builder, change)
 
 
-class in_any_order(without_flags):
+def in_any_order(builder):
     """Inside, instructions are written with the flags that allow sums in another order."""
-
-    def change(self, instruction):
+    def change(instruction):
         if instruction.opname in FLOATS:
             instruction.flags = list(IN_ANY_ORDER)
-
-
-class NoFlags(list):
-    """An instruction's flags, to which Numba cannot add any."""
-
-    def append(self, flag):
-        pass
+    return changed(builder, change)

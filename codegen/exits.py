@@ -40,13 +40,10 @@ import operator
 from dataclasses import dataclass, field
 from typing import Any
 
-import gast
-
 from gradscribe.ast_transform.core.form import (
     Apply,
     Carry,
     Const,
-    For,
     If,
     Let,
     Var,
@@ -59,7 +56,6 @@ from gradscribe.ast_transform.core.form import (
 )
 from gradscribe.ast_transform.core.kinds import Array
 from gradscribe.ast_transform.core.operations import both, entry_of_range, run_length, shape_of
-from gradscribe.codegen.came_from import parts_of
 
 
 @dataclass(eq=False, slots=True)
@@ -223,76 +219,3 @@ def spans(array, length):
         return length.args[0] is array and length.args[1].value == 0
     known = getattr(getattr(length, "fact", None), "length", None)
     return known is not None and known.same(array.fact.dims[0])
-
-
-class Exits:
-    """The part of emit.py's writer that prints loops that are left early."""
-
-    def step_While(self, step):
-        found = exit_of(step, self.counts, self.passes.numbers, self.naming.names)
-        if found is None or not self.keep_their_names(found):
-            return self.while_loop(step)
-        flag, told = found.flag, self.counts.get(found.flag.outer, 0) > 0
-        carries = [c for c in step.carries if c is not found.counter and (c is not flag or told)]
-        if found.counter is not None:
-            loop = For(found.counter.inner, found.rest.args[1], found.items, carries, [], step.origin)
-            self.exits[id(loop)] = found
-            return self.step_For(loop)
-        before = self.copies([(c.inner, c.init, (id(c), "init") in self.naming.copied_in) for c in carries])
-        body = self.left_pass(found, carries, [])
-        loop = gast.While(gast.Constant(True, None) if found.rest is None else self.test(found.rest), body, [])
-        return [*before, loop, *self.copies([(c.outer, c.inner) for c in carries])]
-
-    def keep_their_names(self, found):
-        """Whether each counter that is incremented elsewhere keeps one name."""
-        names = self.naming.names
-        return all(names.get(s.targets[0]) == names.get(s.value.args[0]) for s in found.first)
-
-    def index_used_in(self, found):
-        """Whether a pass reads its index, other than in the test, its increment and the loop's items."""
-        return self.counts.get(found.counter.inner, 0) > 2 + len(found.items)
-
-    def left_pass(self, found, carries, start):
-        """The statements of a pass of a loop that is left early; `start` sets its items."""
-        wanted = [c for c in carries if self.counts.get(c.outer, 0) and c is not found.flag]
-        self.leaving.append((found, wanted))
-        body = [*self.block(found.first), *start, *self.until(found.body, found.flag.next, [])]
-        self.leaving.pop()
-        return [*body, *self.block(found.last), *self.next_pass([c for c in carries if c is not found.flag])]
-
-    def next_pass(self, carries):
-        return self.copies([(c.inner, c.next, (id(c), "next") in self.naming.copied_in) for c in carries])
-
-    def until(self, block, value, pending):
-        """A block whose last branch may leave the loop; `pending`: the copies of the enclosing branches."""
-        *front, branch = block
-        join = next(j for j in branch.joins if j.var is value)
-        out, arms = self.block(front), []
-        for side in ("then", "orelse"):
-            pairs = [(j.var, getattr(j, side)) for j in branch.joins if j is not join]
-            arms.append(self.arm(getattr(branch, side), getattr(join, side), pairs, pending))
-        then, orelse = arms
-        if is_set(join.then):                   # what follows a break needs no else
-            node, rest = gast.If(self.test(branch.test), then, []), orelse
-        elif is_set(join.orelse):
-            node, rest = gast.If(self.negation(branch.test), orelse, []), then
-        elif not then:
-            node, rest = gast.If(self.negation(branch.test), orelse, []), []
-        else:
-            node, rest = gast.If(self.test(branch.test), then, orelse), []
-        node.came_from = [branch.origin, *parts_of(branch)]
-        return [*out, node, *rest]
-
-    def arm(self, block, value, pairs, pending):
-        found, wanted = self.leaving[-1]
-        if is_set(value):
-            out = [*self.block(block), *self.copies(pairs)]
-            for outer in reversed(pending):
-                out += self.copies(outer)
-            if self.counts.get(found.flag.outer, 0):
-                out += self.copies([(found.flag.inner, Const(True))])
-            needed = [s for s in found.last if any(c.next is s.targets[0] for c in wanted)]
-            return [*out, *self.block(needed), *self.next_pass(wanted), gast.Break()]
-        if is_flag(value, found.flag):
-            return [*self.block(block), *self.copies(pairs)]
-        return [*self.until(block, value, [*pending, pairs]), *self.copies(pairs)]

@@ -31,7 +31,7 @@ from gradscribe.ast_transform.source.diagnose import RuleError, ShapeError
 from gradscribe.codegen.loops import form as loops
 from gradscribe.codegen.loops.build import quoted
 from gradscribe.codegen.loops.half_storage import HALF, SINGLE, allocate_in_half, store_in_half
-from gradscribe.codegen.lowered import Core, Lazy, lazily
+from gradscribe.codegen.lowered import Lazy, Lowering, lazily
 from gradscribe.codegen.lowering import leaves
 from gradscribe.codegen.phi_types import is_view
 
@@ -70,7 +70,7 @@ def wide(fact):
 
 def is_single(function: Function, captured: dict) -> bool:
     """Whether nothing in a function is in double precision, apart from Python's weak scalars."""
-    told, found = Core(None, set()), [v.fact for v in variables(function, captured)]
+    told, found = Lowering(None, set()), [v.fact for v in variables(function, captured)]
     try:
         for value in (*leaves(function.result), *(getattr(s, "value", None) for s in walk(function.body))):
             found += [told.fact(call) for call in calls(value)]
@@ -106,7 +106,7 @@ class Widened:
         self.largest = LARGEST["bfloat16" if bfloat16 else "float16"]
         self.widening = "single" if bfloat16 else "np.float32"          # what widens a number
         self.given = [getattr(p.value.fact, "dtype", None) for p in function.params if isinstance(p.value, Var)]
-        self.told = Core(None, set())
+        self.told = Lowering(None, set())
         self.results = [getattr(self.told.fact(leaf), "dtype", None) for leaf in leaves(function.result)]
         self.some = any(wide(v.fact) != v.fact for v in variables(function, captured))
         if self.some:
@@ -178,11 +178,11 @@ class Widened:
     def allocate(self, lowering) -> None:
         """Has a lowering allocate in half precision the arrays whose variables are in half."""
         named: dict = {}
-        for v, settled in lowering.function.notes["renamed"].items():
+        for v, settled in lowering.program.function.notes["renamed"].items():
             if settled in lowering.naming.names and isinstance(v.fact, Array) and v.fact.dims:
                 named.setdefault(lowering.naming.names[settled], []).append(v in self.half)
         made = list(loops.statements(lowering.body))
-        self.returned = [d for d, (kind, _) in zip(self.results, lowering.results) if kind != "literal"]
+        self.returned = [d for d, (kind, _) in zip(self.results, lowering.program.results) if kind != "literal"]
         half = {n for n, found in named.items() if all(found)}
         own = {e.id for e, dtype in zip(made[-1].value.items, self.returned) if dtype == HALF and isinstance(
             e, loops.Name)} - named.keys()                  # no variable's, but arrays that the lowering made
@@ -191,7 +191,8 @@ class Widened:
         added = {s.entry.array.id for s in made if isinstance(s, loops.Store) and s.op is not None and isinstance(
             s.entry.array, loops.Name)}
         allocate_in_half(lowering.body, (half | own) - added)
-        self.stored = {p.name for p, dtype in zip(lowering.inputs, self.given) if dtype == HALF and p.value.fact.dims}
+        inputs = zip(lowering.program.inputs, self.given)
+        self.stored = {p.name for p, dtype in inputs if dtype == HALF and p.value.fact.dims}
         self.stored |= {v.hint for v, value in self.captured.values() if is_half(describe(value)) and v.fact.dims}
 
     def store(self, function: loops.Function) -> None:

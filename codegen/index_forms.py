@@ -10,7 +10,7 @@ from gradscribe.ast_transform.core.kinds import Array
 from gradscribe.codegen.array_forms import flat
 from gradscribe.codegen.loops import form as loops
 from gradscribe.codegen.loops.build import ZERO, entry, joined, quoted
-from gradscribe.codegen.lowered import LINES, ONE, ROW, Core, Dim, Lazy, lazily, shifted
+from gradscribe.codegen.lowered import LINES, ONE, ROW, Dim, Lazy, Lowering, lazily, shifted
 
 ALL, NEW = loops.Slice(None, None, None), loops.Const(None)         # parts of an index: all entries, a new axis
 
@@ -66,7 +66,7 @@ def index_part(lowering, p):
     return [Part("array", x if x.cost <= 1 else lowering.array(x)) if x.rank else Part("int", p)]
 
 
-def places(lowering: Core, mask: Any) -> list[Lazy]:
+def places(lowering: Lowering, mask: Any) -> list[Lazy]:
     """The indices of an array's nonzero entries: one vector for each axis."""
     mask = lowering.array(mask)
     row = flat(lowering, mask)
@@ -97,7 +97,7 @@ def checked(lowering, place, dim, node=None):
     return quoted("place({}, {})", place, dim.length)
 
 
-def sliced(lowering: Core, s: Slice) -> loops.Slice:
+def sliced(lowering: Lowering, s: Slice) -> loops.Slice:
     """The part of an index for a slice."""
     def part(p):
         return None if p is None or isinstance(p, Const) and p.value is None else lowering.scalar(p)
@@ -342,7 +342,7 @@ def kept_apart(lowering, part, target):
     return Part("array", lowering.array(Lazy(x.dims, x.dtype, x.read, 2)))
 
 
-def write(lowering: Core, target: Lazy, index: Any, value: Any, how: str, shared: bool = True,
+def write(lowering: Lowering, target: Lazy, index: Any, value: Any, how: str, shared: bool = True,
           apart: bool = False) -> None:
     """target[index] = value, or += where `how` is add; `at` adds at a repeated index each time.
 

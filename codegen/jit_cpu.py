@@ -39,8 +39,8 @@ from gradscribe.codegen.loops.pipeline import for_cpu, optimised
 from gradscribe.codegen.loops.scalar_regions import as_calls, with_repeated
 from gradscribe.codegen.loops.trees import from_tree, to_tree, with_types
 from gradscribe.codegen.loops.uniform import apart_functions, mark_shared, mark_uniform
-from gradscribe.codegen.lowered import UNCOMPILED, compiles
-from gradscribe.codegen.lowering import Lowering
+from gradscribe.codegen.lowered import UNCOMPILED, Lowering, Program, compiles
+from gradscribe.codegen.lowering import lower
 from gradscribe.codegen.phi_types import settle
 from gradscribe.codegen.primitives import in_place
 from gradscribe.codegen.region_forms import for_numba, release
@@ -58,12 +58,12 @@ class Compiled:
     compiled), results (the kind of each leaf of the result), extra (captured arrays, passed after the leaves).
     """
 
-    def __init__(self, source, function, kinds, results, extra, made, reports=()):
+    def __init__(self, source, function, kinds, results, extra, made, reports=(), fit=None):
         """made: the label and the flags that the text was compiled with, None if it has no LLVM IR; reports: Python
-        functions that its reports call, kept alive here.
+        functions that its reports call, kept alive here; fit(value, kind): converts an argument that it does not take.
         """
         self.source, self.function, self.kinds, self.results, self.extra = source, function, kinds, results, extra
-        self.made, self.reports = made, reports
+        self.made, self.reports, self.fit = made, reports, fit or _fitted
 
     @property
     def leaves_unsaid(self) -> bool:
@@ -105,7 +105,7 @@ class Compiled:
 
     def taken(self, leaves):
         """Arguments converted to the contiguous, writable arrays that the compiled function takes."""
-        return [_fitted(a, k) for a, k in zip(leaves, self.kinds)]
+        return [self.fit(a, k) for a, k in zip(leaves, self.kinds)]
 
 
 def _fitted(value, kind):
@@ -129,9 +129,9 @@ def compile_function(function: Function, captured: dict | None = None, fast_math
     """
     keep_memory()
     passes = functools.partial(for_cpu, parallel=parallel, any_order=fast_math)
-    text, lowering, extra, origins = lowered(function, captured or {}, passes, meet=meet, filled=filled)
+    text, program, extra, origins = lowered(function, captured or {}, passes, meet=meet, filled=filled)
     kinds = []
-    for name, p in [*((p.name, p.value.fact) for p in lowering.inputs), *extra_facts(extra)]:
+    for name, p in [*((p.name, p.value.fact) for p in program.inputs), *extra_facts(extra)]:
         if isinstance(p, Stream) and p.cls is np.random.Generator:
             kinds.append(("generator", 0))
             continue
@@ -143,13 +143,13 @@ def compile_function(function: Function, captured: dict | None = None, fast_math
     if " in prange(" in text:           # Numba does not pass no_estimates_ on to the functions of parallel loops
         flags = flags - {"arcp"} | {"parallel"}
     try:
-        dispatcher = compiled_text(text, function.label, kinds, flags, function=lowering.loops)
+        dispatcher = compiled_text(text, function.label, kinds, flags, function=program.loops)
     except TransformError:
         raise
     except Exception as error:
         raise _explained(error, text, origins) from error
-    return Compiled(text, dispatcher, kinds, lowering.results, tuple(extra), (function.label, flags),
-                    tuple(lowering.reports))
+    return Compiled(text, dispatcher, kinds, program.results, tuple(extra), (function.label, flags),
+                    tuple(program.reports))
 
 
 @functools.cache
@@ -163,20 +163,20 @@ def keep_memory():
 
 
 def lowered(function: Function, captured: dict, passes: Callable[..., Any] = for_cpu,
-            meet: Callable[[list], None] | None = None, filled: Iterable = ()) -> tuple[str, Lowering, list, list]:
-    """(text for Numba, the lowering that made it, captured arrays, origins of lines) of a function; passes: over its
+            meet: Callable[[list], None] | None = None, filled: Iterable = ()) -> tuple[str, Program, list, list]:
+    """(text for Numba, the program that it prints, captured arrays, origins of lines) of a function; passes: over its
     loops; meet, filled: as in compile_function.
     """
-    lowering, extra = in_loops(function, captured, filled=filled)
+    program, extra = in_loops(function, captured, filled=filled)
     if meet is not None:
-        passes = functools.partial(passes, looked_at=lambda loops: meet(equal_in_example(lowering, loops)))
-    text, origins = optimised(lowering.loops, passes)
-    return text, lowering, extra, origins
+        passes = functools.partial(passes, looked_at=lambda loops: meet(equal_in_example(program, loops)))
+    text, origins = optimised(program.loops, passes)
+    return text, program, extra, origins
 
 
 def in_loops(function: Function, captured: dict, change: Callable[[Lowering], Any] | None = None,
-             for_threads: bool = False, filled: Iterable = (), words: bool = False) -> tuple[Lowering, list]:
-    """(lowering of a function, captured arrays); the lowering's `loops` is the function in loop form.
+             for_threads: bool = False, filled: Iterable = (), words: bool = False) -> tuple[Program, list]:
+    """(a lowered function, captured arrays); `loops` of the first is the function in loop form.
 
     change: called with the lowering before types are known; for_threads: whether a device's threads will run it;
     filled: as in compile_function; words: whether temporaries have descriptive names.
@@ -200,34 +200,33 @@ def in_loops(function: Function, captured: dict, change: Callable[[Lowering], An
     for v, _ in outside:
         naming.names[v] = v.hint
         renamed[v] = v
-    lowering = Lowering(made, naming, {*naming.names.values(), *taken, *(p.name for p in made.params)})
-    lowering.for_threads = for_threads
-    lowering.run()
+    lowering = lower(made, naming, {*naming.names.values(), *taken, *(p.name for p in made.params)}, for_threads)
+    program = lowering.program
     if function.label in taken | {"np", "math", "prange", "Unsaid"}:        # the name of something that it calls
         function.label += "_"
-    names = [p.name for p in lowering.inputs] + [v.hint for v, _ in outside] + [n for n, _ in lowering.lifted]
-    extra = [value for _, value in outside] + [value for _, value in lowering.lifted]
+    names = [p.name for p in program.inputs] + [v.hint for v, _ in outside] + [n for n, _ in program.lifted]
+    extra = [value for _, value in outside] + [value for _, value in program.lifted]
     if change is not None:
         change(lowering)
     deep = too_deep(lowering.body)
     if deep is not None:
         raise RuleError(f"more than {LEVELS} nested branches and loops", deep.origin,
                         "Write a loop over a table, or np.select.")
-    given = [(p.name, p.value.fact) for p in lowering.inputs]
-    given += zip(names[len(lowering.inputs):], map(describe, extra))
+    given = [(p.name, p.value.fact) for p in program.inputs]
+    given += zip(names[len(program.inputs):], map(describe, extra))
     facts = {name: v.fact for v, name in naming.names.items()} | dict(given)
     types = lowering.kinds | {n: (np.dtype(f.dtype).name, f.rank) for n, f in facts.items() if isinstance(f, Array)}
-    lowering.loops = with_types(Loops(function.label, names, {}, lowering.body), types)
+    program.loops = with_types(Loops(function.label, names, {}, lowering.body), types)
     filled = {n.normal().symbol for n in filled}
-    lowering.loops.filled = frozenset(p.name for p in lowering.inputs if isinstance(p.value.fact, Array) and all(
+    program.loops.filled = frozenset(p.name for p in program.inputs if isinstance(p.value.fact, Array) and all(
         n.symbol in filled and n.offset >= 0 or n.symbol is None and n.offset > 0
         for n in (d.normal() for d in p.value.fact.dims))) - set_in(lowering.body)
-    return lowering, extra
+    return program, extra
 
 
-def equal_in_example(lowering, loops):
+def equal_in_example(program, loops):
     """The symbols of argument lengths that the loops compare, grouped by their size in the example."""
-    named = {name.id: symbol for symbol, (name, _) in lowering.named_lengths.items() if not symbol.asked}
+    named = {name.id: symbol for symbol, (name, _) in program.named_lengths.items() if not symbol.asked}
     found = []
     for names in undecided(loops, set(named)):
         by_size = {}

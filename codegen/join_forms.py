@@ -9,11 +9,11 @@ from gradscribe.ast_transform.core.operations import unpacked
 from gradscribe.codegen.array_forms import flat
 from gradscribe.codegen.loops import form as loops
 from gradscribe.codegen.loops.build import ZERO, joined, quoted
-from gradscribe.codegen.lowered import Core, Lazy, lazily, shape
+from gradscribe.codegen.lowered import Lazy, Lowering, lazily, shape
 from gradscribe.codegen.scalar_forms import literal
 
 
-def items_of(lowering: Core, node: Any) -> list[Lazy]:
+def items_of(lowering: Lowering, node: Any) -> list[Lazy]:
     if isinstance(node, Pack):
         return [lowering.lazy(i) for i in node.items]
     if isinstance(node, Const) and isinstance(node.value, (tuple, list)):

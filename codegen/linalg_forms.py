@@ -14,7 +14,7 @@ from gradscribe.ast_transform.core.kinds import Array
 from gradscribe.codegen.array_forms import axes_of, entrywise, reduce, shaped
 from gradscribe.codegen.loops import form as loops
 from gradscribe.codegen.loops.build import ZERO, quoted
-from gradscribe.codegen.lowered import Core, Dim, Lazy, lazily
+from gradscribe.codegen.lowered import Dim, Lazy, Lowering, lazily
 from gradscribe.codegen.product_forms import three
 from gradscribe.codegen.shape_forms import dropped, inserted, permuted
 from gradscribe.runtime.matrices import (
@@ -34,7 +34,7 @@ OF_REAL = {name: f"{name}_of_real" for name in ("solution", "inverse", "determin
 
 # --- linear algebra ---------------------------------------------------------------------------------------------------
 
-def of_stack(lowering: Core, node: Apply, helper: str, *operands: Lazy, dtype: DTypeLike | None = None,
+def of_stack(lowering: Lowering, node: Apply, helper: str, *operands: Lazy, dtype: DTypeLike | None = None,
              also: Iterable[Any] = ()) -> tuple[list[Dim], list[str], np.dtype]:
     """(leading axes, names of the results, dtype) of a call of a runtime function on stacks of matrices.
 
@@ -53,7 +53,7 @@ def of_stack(lowering: Core, node: Apply, helper: str, *operands: Lazy, dtype: D
     return lead, names, dtype
 
 
-def unstacked(lowering: Core, name: str, lead: list[Dim], dims: list[Dim], dtype: DTypeLike) -> Lazy:
+def unstacked(lowering: Lowering, name: str, lead: list[Dim], dims: list[Dim], dtype: DTypeLike) -> Lazy:
     """A runtime function's result with all leading axes of the stack."""
     stack = lowering.made(name, [Dim(loops.Length(name, 0), (name, 0), "maybe"), *dims], dtype)
     if not lead:
@@ -265,7 +265,7 @@ def _eigh(lowering, node, alone):
     return spectrum(lowering, node, bound["a"], upper, alone)
 
 
-def spectrum(lowering: Core, node: Apply, a: Any, upper: bool, alone: bool) -> Lazy | list[Lazy]:
+def spectrum(lowering: Lowering, node: Apply, a: Any, upper: bool, alone: bool) -> Lazy | list[Lazy]:
     """The eigenvalues of a symmetric matrix, alone or with its eigenvectors."""
     x = other_triangle(lowering, lowering.lazy(a)) if upper else lowering.lazy(a)
     if alone and x.exact.kind != "c":

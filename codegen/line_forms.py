@@ -10,13 +10,13 @@ from gradscribe.ast_transform.rules.fft import is_whole, transformed_axes
 from gradscribe.codegen.array_forms import axes_of, flat, shaped
 from gradscribe.codegen.loops import form as loops
 from gradscribe.codegen.loops.build import ZERO, entry, quoted
-from gradscribe.codegen.lowered import ONE, Core, Dim, Lazy, is_none, lazily, product_of
+from gradscribe.codegen.lowered import ONE, Dim, Lazy, Lowering, is_none, lazily, product_of
 from gradscribe.codegen.product_forms import grouped
 from gradscribe.codegen.shape_forms import inserted, permuted
 
 # --- sorting ----------------------------------------------------------------------------------------------------------
 
-def lines(lowering: Core, x: Lazy, axis: int) -> tuple[Lazy, Callable[..., Lazy]]:
+def lines(lowering: Lowering, x: Lazy, axis: int) -> tuple[Lazy, Callable[..., Lazy]]:
     """(x as a matrix of its lines along one axis, the function that moves a result's lines back to that axis)."""
     order = [k for k in range(x.rank) if k != axis] + [axis]
     moved = permuted(x, order)
@@ -52,7 +52,7 @@ def _sort(lowering, node, places):
     return back(name, np.dtype(np.int64) if places else x.exact, x.dims[axis % x.rank])
 
 
-def complex_lines(lowering: Core, places: bool, matrix: Lazy, back: Callable[..., Lazy], dim: Dim) -> Lazy:
+def complex_lines(lowering: Lowering, places: bool, matrix: Lazy, back: Callable[..., Lazy], dim: Dim) -> Lazy:
     """Sorted lines, or the permutations that sort them."""
     order, name = lowering.fresh("order"), lowering.fresh("sorted")
     lowering.say("{} = complex_order({})", order, matrix.name)
@@ -62,7 +62,7 @@ def complex_lines(lowering: Core, places: bool, matrix: Lazy, back: Callable[...
     return back(name, matrix.exact, dim)
 
 
-def reduce_lines(lowering: Core, x: Lazy, axes: Sequence[int], keepdims: bool, dtype: DTypeLike,
+def reduce_lines(lowering: Lowering, x: Lazy, axes: Sequence[int], keepdims: bool, dtype: DTypeLike,
                  call: Callable[[str], loops.Expr], leading: Dim | None = None) -> Lazy:
     """`call` on x as lines, which gives one number for each line, or several along a first axis `leading`."""
     rest = [k for k in range(x.rank) if k not in axes]

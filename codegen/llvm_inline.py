@@ -32,11 +32,19 @@ class Typed(NamedTuple):
     kind: str
 
 
-class Kept(set):
-    """The flags of a call, to which Numba cannot add any: the sign of a zero matters."""
+class NoFlags:
+    """No fast-math flags of an instruction or a call, to which Numba cannot add any: the sign of a zero matters."""
+
+    def __iter__(self):
+        return iter(())
+
+    def __len__(self):
+        return 0
 
     def add(self, flag):
         pass
+
+    append = add
 
 
 @functools.cache
@@ -132,20 +140,20 @@ def _function(module, context, name, function, kinds, lanes):
     full = f"gradscribe.{'apart' if lanes == 1 else 'shared'}.{name}"
     if full in module.globals:
         return module.globals[full]
-    made = _written(module, context, full, function, kinds, Writer)
+    made = _written(module, context, full, function, kinds)
     made.linkage = "internal"
     if lanes > 1:
         lanes *= 2 if kinds[0] == "float32" else 1
         wide = f"{full}.{lanes}"
-        _written(module, context, wide, function, kinds, lambda *at: Lanes(*at, lanes)).linkage = "weak_odr"
+        _written(module, context, wide, function, kinds, lanes).linkage = "weak_odr"
         set.add(made.attributes, f'"vector-function-abi-variant"="_ZGV_LLVM_N{lanes}{"v" * len(kinds)}_{full}({wide})"')
     return made
 
 
-def _written(module, context, name, function, kinds, writer):
+def _written(module, context, name, function, kinds, lanes=1):
     from llvmlite import ir
     builder = ir.IRBuilder()
-    writer = writer(context, builder)
+    writer = Writer(context, builder, lanes)
     number = writer.number(kinds[0])
     made = ir.Function(module, ir.FunctionType(number, [number] * len(kinds)), name)
     for word in ("noinline", "nounwind", "readnone"):
@@ -169,10 +177,10 @@ def widest(function):
 
 
 class Writer:
-    """Writes the instructions of a call by evaluating the function's syntax tree."""
+    """Writes the instructions of a call by evaluating its function; lanes: the length of its vectors."""
 
-    def __init__(self, context, builder):
-        self.context, self.builder = context, builder
+    def __init__(self, context, builder, lanes=1):
+        self.context, self.builder, self.lanes = context, builder, lanes
 
     def call(self, function, values):
         names = dict(zip(inspect.signature(function).parameters, values))
@@ -248,12 +256,16 @@ class Writer:
         values = self.alike(*args)
         llvm = self.intrinsic(f"llvm.{name}", values[0].value.type, len(values))
         call = self.builder.call(llvm, [v.value for v in values])
-        call.fastmath = Kept()
+        call.fastmath = NoFlags()
         return Typed(call, values[0].kind)
 
     def intrinsic(self, name, number, count):
         from llvmlite import ir
-        return self.builder.module.declare_intrinsic(name, [number], ir.FunctionType(number, [number] * count))
+        module, of = self.builder.module, ir.FunctionType(number, [number] * count)
+        if self.lanes == 1:
+            return module.declare_intrinsic(name, [number], of)
+        full = f"{name}.v{self.lanes}{'f64' if isinstance(number.element, ir.DoubleType) else 'f32'}"
+        return module.globals.get(full) or ir.Function(module, of, full)
 
     # numbers
 
@@ -261,7 +273,8 @@ class Writer:
         """LLVM's type of a kind."""
         from llvmlite import ir
         made = {"float64": ir.DoubleType, "float32": ir.FloatType}.get(kind)
-        return made() if made else ir.IntType(int(kind.removeprefix("int")))
+        one = made() if made else ir.IntType(int(kind.removeprefix("int")))
+        return one if self.lanes == 1 else ir.VectorType(one, self.lanes)
 
     def typed(self, value, kind):
         """A Python number as a Typed of a kind."""
@@ -272,7 +285,7 @@ class Writer:
         return Typed(self.constant(self.number(kind), float(value) if kind.startswith("f") else int(value)), kind)
 
     def constant(self, number, value):
-        return number(value)
+        return number(value) if self.lanes == 1 else number([value] * self.lanes)
 
     def alike(self, *values):
         """The values converted to one kind, that of the typed ones."""
@@ -333,27 +346,6 @@ class Writer:
         else:
             cast = self.builder.fpext if kind == "float64" else self.builder.fptrunc
         return Typed(cast(value.value, to), kind)
-
-
-class Lanes(Writer):
-    """Writes the instructions of calls on vectors of `lanes` numbers."""
-
-    def __init__(self, context, builder, lanes):
-        super().__init__(context, builder)
-        self.lanes = lanes
-
-    def number(self, kind):
-        from llvmlite import ir
-        return ir.VectorType(super().number(kind), self.lanes)
-
-    def constant(self, number, value):
-        return number([value] * self.lanes)
-
-    def intrinsic(self, name, number, count):
-        from llvmlite import ir
-        full = f"{name}.v{self.lanes}{'f64' if isinstance(number.element, ir.DoubleType) else 'f32'}"
-        module = self.builder.module
-        return module.globals.get(full) or ir.Function(module, ir.FunctionType(number, [number] * count), full)
 
 
 def _computed(operation, a, b):

@@ -12,12 +12,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import DTypeLike
 
-from gradscribe.ast_transform.core.form import Apply, Const, Pack, Var
+from gradscribe.ast_transform.core.form import Apply, Const, For, If, Let, Pack, Var, While, walk
 from gradscribe.ast_transform.core.kinds import Array, dtype_of, spell
 from gradscribe.ast_transform.core.operations import shape_of
 from gradscribe.ast_transform.core.rule import RULES, Table
 from gradscribe.ast_transform.passes import types
 from gradscribe.ast_transform.passes.anf import spelled
+from gradscribe.ast_transform.passes.coalescing import unset_values
 from gradscribe.ast_transform.passes.described import constant_fact, is_array
 from gradscribe.ast_transform.source.diagnose import RuleError, ShapeError
 from gradscribe.codegen.entry_forms import form_of
@@ -104,17 +105,43 @@ class KnownLengths(NamedTuple):
     first: dict
 
 
-class Core:
-    """Statements, names, lengths and lazy expressions; the *_forms.py files have the forms of functions."""
+class Program:
+    """What is known of a function that is lowered, and what lowering leaves for those who compile it."""
+    loops: loops.Function               # the function in loop form, once it has types (jit_cpu.py)
+    pushed: set                         # the names of lists that grow
+    tells: bool                         # whether it has reports
 
-    for_threads = False                 # whether a device's threads will run it
+    def __init__(self, function):
+        self.function, self.unset = function, unset_values(function.body)
+        self.inputs = [p for p in function.params if isinstance(p.value, Var)]
+        self.temporaries = set()        # names that are no variable's
+        self.results = []               # of each leaf: its kind, and its dtype or the literal
+        self.lifted, self.reports = [], []      # arrays that become arguments, with names; functions that print
+        self.named_lengths, self.start = {}, 0  # {symbol: (name, offset)}; where the current statement begins
+        self.sources, self.bits = None, {}      # which arrays may share memory; {bit generator: its kind and seed}
+        self.maker = {}                 # {variable: the statement, join or carry that sets it}
+        for step in walk(function.body):
+            if isinstance(step, Let):
+                self.maker.update(dict.fromkeys(step.targets, step))
+            elif isinstance(step, (For, While)):
+                self.maker.update({c.outer: c for c in step.carries})
+            elif isinstance(step, If):
+                self.maker.update({j.var: j for j in step.joins})
 
-    def __init__(self, naming, taken):
-        self.naming, self.taken, self.temporaries = naming, set(taken) | {"np", "math"}, set()
+
+class Lowering:
+    """Statements, names, lengths and lazy expressions; the *_forms.py files have the forms of functions.
+
+    for_threads: whether a device's threads will run the program.
+    """
+
+    def __init__(self, naming, taken, for_threads=False, program=None):
+        self.naming, self.taken = naming, set(taken) | {"np", "math"}
+        self.for_threads, self.program = for_threads, program
         self.body = []                  # the block that statements are added to
         self.depth, self.count = Depth(1, 0), 0
         self.origin, self.views, self.facts, self.known = None, {}, {}, KnownLengths({}, {}, {}, set(), {})
-        self.lifted, self.bounds, self.reports = [], {}, []
+        self.bounds = {}                # {index of a loop: the key of its length}
         self.kinds = {}                 # {array that a statement has made: (dtype, rank)}
         self.indexes = [c for c in INDEXES if c not in self.taken] + [f"index_{k}" for k in range(8)]
 
@@ -177,7 +204,7 @@ class Core:
             self.count += 1
         name = f"{stem}_{self.count}"
         self.taken.add(name)
-        self.temporaries.add(name)
+        self.program.temporaries.add(name)
         return name
 
     def refuse(self, reason):
@@ -412,10 +439,10 @@ class Core:
         if is_array(value):
             if not value.ndim:
                 return self.constant(value[()])
-            name = next((n for n, v in self.lifted if v is value), None)
+            name = next((n for n, v in self.program.lifted if v is value), None)
             if name is None:
                 name = self.fresh("constant")
-                self.lifted.append((name, value))
+                self.program.lifted.append((name, value))
             return self.named(name, constant_fact(value))
         if isinstance(value, (tuple, list)):
             return self.constant(np.array(value))

@@ -9,7 +9,7 @@ from gradscribe.ast_transform.rules.products import einsum_labels
 from gradscribe.codegen.array_forms import entrywise, flat, reduce, shaped
 from gradscribe.codegen.loops import form as loops
 from gradscribe.codegen.loops.build import ZERO, entry, joined, quoted
-from gradscribe.codegen.lowered import LINES, ONE, ROW, TURNED, Core, Dim, Lazy, lazily, product_of, shape
+from gradscribe.codegen.lowered import LINES, ONE, ROW, TURNED, Dim, Lazy, Lowering, lazily, product_of, shape
 from gradscribe.codegen.scalar_forms import literal, narrowed
 from gradscribe.codegen.shape_forms import dropped, inserted, permuted, spread
 
@@ -107,7 +107,7 @@ def _matmul(lowering, node):
     return dropped(out, gone) if gone else out
 
 
-def three(lowering: Core, x: Lazy, lead: list[Dim] | None = None) -> Lazy:
+def three(lowering: Lowering, x: Lazy, lead: list[Dim] | None = None) -> Lazy:
     """A stack of matrices with one stacking axis; lead: the axes that it is broadcast to, unless it is one matrix."""
     own = x.dims[:-2]
     if lowering.for_threads and x.rank > 3 and (x.turned is not None or x.view == TURNED and x.name):
@@ -148,7 +148,7 @@ def tensordot(lowering, a, b, of_a, of_b, dtype):
     return shaped(lowering, out, dims)
 
 
-def grouped(lowering: Core, x: Lazy, split: int) -> Lazy:
+def grouped(lowering: Lowering, x: Lazy, split: int) -> Lazy:
     """x as a matrix: its first `split` axes as one, and the others as one."""
     if split == 1 and x.rank == 2:
         return x

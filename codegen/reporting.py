@@ -16,7 +16,7 @@ import ast
 import builtins
 import copy
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import gast
 import numpy as np
@@ -25,10 +25,8 @@ from gradscribe.ast_transform.core.form import Const, Effect, Pack, walk
 from gradscribe.ast_transform.core.kinds import Array
 from gradscribe.ast_transform.core.operations import Quoted, is_report
 from gradscribe.ast_transform.source.origin import Origin
+from gradscribe.codegen.lowered import Lowering
 from gradscribe.runtime import groups
-
-if TYPE_CHECKING:
-    from gradscribe.codegen.lowering import Lowering
 
 
 def reports(body: Iterable[Any]) -> bool:
@@ -36,7 +34,7 @@ def reports(body: Iterable[Any]) -> bool:
     return any(isinstance(step, Effect) and is_report(step.value) for step in walk(body))
 
 
-def report_statement(lowering: "Lowering", quote: Quoted, operands: Iterable[Any], origin: Origin | None) -> None:
+def report_statement(lowering: Lowering, quote: Quoted, operands: Iterable[Any], origin: Origin | None) -> None:
     """reported(report_1, (x, n))"""
     given: list = []
     parts = [part(lowering, operand, given) for operand in operands]
@@ -45,8 +43,8 @@ def report_statement(lowering: "Lowering", quote: Quoted, operands: Iterable[Any
     def report(values):
         function(*[of(values) for of in parts])
     name = lowering.fresh("report")
-    lowering.lifted.append((name, np.int64(groups.number_of(report))))
-    lowering.reports.append(report)
+    lowering.program.lifted.append((name, np.int64(groups.number_of(report))))
+    lowering.program.reports.append(report)
     lowering.say("reported({}, {})", name, given)
 
 

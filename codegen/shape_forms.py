@@ -8,7 +8,7 @@ from gradscribe.ast_transform.core.form import Const, Pack
 from gradscribe.codegen.array_forms import axes_of, flat, none_empty, reduce, shaped
 from gradscribe.codegen.loops import form as loops
 from gradscribe.codegen.loops.build import ZERO, entry, joined, quoted
-from gradscribe.codegen.lowered import ONE, TURNED, Core, Dim, Lazy, lazily, shape, shifted
+from gradscribe.codegen.lowered import ONE, TURNED, Dim, Lazy, Lowering, lazily, shape, shifted
 from gradscribe.codegen.scalar_forms import literal
 from gradscribe.runtime.broadcasting import broadcast_like, unbroadcast
 
@@ -180,7 +180,7 @@ def _broadcast_like(lowering, node):
     return spread(lowering, lowering.lazy(node.args[0]), lowering.lazy(node.args[1]).dims)
 
 
-def spread(lowering: Core, x: Lazy, dims: Sequence[Dim]) -> Lazy:
+def spread(lowering: Lowering, x: Lazy, dims: Sequence[Dim]) -> Lazy:
     x = lowering.settled(x, dims)
     if x.rank > len(dims):
         lowering.refuse("an array is not broadcast to fewer axes")
@@ -287,7 +287,7 @@ def with_length(x: Lazy, axis: int, dim: Dim) -> list[Dim]:
     return [dim if k == axis else d for k, d in enumerate(x.dims)]
 
 
-def gathered_along(lowering: Core, x: Lazy, axis: int, name: str) -> Lazy:
+def gathered_along(lowering: Lowering, x: Lazy, axis: int, name: str) -> Lazy:
     """x at the indices in a vector, along an axis; they are known to lie inside."""
     return Lazy(with_length(x, axis, lowering.counted(name)), x.dtype,
                 lambda index: x.read(at_axis(index, axis, entry(name, index[axis]))), x.cost + 1)

@@ -54,18 +54,18 @@ def export(fun: Callable, *example_args: Any, path: str | Path, name: str | None
     from gradscribe.codegen.shared_library import C_TYPES, NotAlone, build_library
     normal_form, captured = _form_of(fun, tree_map(stand_in, tuple(example_args)))
     try:
-        text, lowering, extra, _ = lowered(normal_form, captured)
+        text, program, extra, _ = lowered(normal_form, captured)
     except TransformError as error:
         error.origin = error.origin or place_of(fun)
         raise
-    if lowering.reports:
+    if program.reports:
         raise KindError("a function that reports is not exported: a library without Python has no logger and no print",
                         place_of(fun), "Return what it reports.")
-    inputs = [(p.name, _dtype(p.value.fact, p.name, C_TYPES, fun), p.value.fact.rank) for p in lowering.inputs]
-    lengths = _lengths(lowering.inputs)
-    fixed = {f"{p.name}_n{k}": d.normal().offset for p in lowering.inputs for k, d in enumerate(p.value.fact.dims)
+    inputs = [(p.name, _dtype(p.value.fact, p.name, C_TYPES, fun), p.value.fact.rank) for p in program.inputs]
+    lengths = _lengths(program.inputs)
+    fixed = {f"{p.name}_n{k}": d.normal().offset for p in program.inputs for k, d in enumerate(p.value.fact.dims)
              if d.normal().symbol is None}
-    leaves = [leaf for leaf, (kind, _) in zip(_leaves(normal_form.result), lowering.results) if kind != "literal"]
+    leaves = [leaf for leaf, (kind, _) in zip(_leaves(normal_form.result), program.results) if kind != "literal"]
     labels = ["out"] if len(leaves) == 1 else [f"out_{k}" for k in range(len(leaves))]
     outputs = [(n, _dtype(fact_of(leaf), n, C_TYPES, fun), fact_of(leaf).rank) for n, leaf in zip(labels, leaves)]
     told = [f"{n}: {dtype}{_shape(fact_of(leaf), lengths, n, fun)}" for (n, dtype, _), leaf in zip(outputs, leaves)]

@@ -55,32 +55,21 @@ _compiling = threading.Lock()
 KEPT: list = [None]                     # the cache on disk: a function of a text, and of a function that makes its code
 
 
-class Cuda(twin.Cuda):
-    """architecture: the target of the assembler."""
+def reporting(architecture="sm_90"):
+    """`cuda` for kernels that run as plain Python; for each, `reports` gets what the assembler says."""
+    without_device(architecture)
 
-    def __init__(self, architecture="sm_90"):
-        super().__init__(compiled=False)
-        self.architecture = architecture
-        without_device(architecture)
+    def observe(function):
+        seen = set()
 
-    def jit(self, function=None, **options):
-        if function is None:
-            return functools.partial(self.jit, **options)
-        return function if options.get("device") else Kernel(function, self.architecture)
-
-
-class Kernel(twin.Kernel):
-    def __init__(self, function, architecture):
-        super().__init__(function, False)
-        self.architecture, self.seen = architecture, set()
-
-    def run(self, x, y, z, *args):
-        kinds = tuple(map(kind_of, args))
-        apart = are_apart([span_of(a.__array_interface__["data"][0], a) for a in args if getattr(a, "ndim", 0)])
-        if (kinds, apart) not in self.seen:
-            self.seen.add((kinds, apart))
-            reports.append(report(self.function, kinds, self.architecture, apart=apart))
-        super().run(x, y, z, *args)
+        def before(args):
+            kinds = tuple(map(kind_of, args))
+            apart = are_apart([span_of(a.__array_interface__["data"][0], a) for a in args if getattr(a, "ndim", 0)])
+            if (kinds, apart) not in seen:
+                seen.add((kinds, apart))
+                reports.append(report(function, kinds, architecture, apart=apart))
+        return before
+    return twin.Cuda(compiled=False, observe=observe)
 
 
 def without_device(architecture, backend="cuda"):

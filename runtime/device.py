@@ -106,7 +106,7 @@ def _bound(backend, name):
         return np if on_host() else importlib.import_module("cupy")
     if name == "cuda":
         if backend == "ptx":
-            return assembled.Cuda()
+            return assembled.reporting()
         if backend in TWINS:
             return twin.Cuda(compiled=backend == "twin")
         return numbas(backend) if backend == "simulator" else launched.Cuda(backend, numbas(backend))

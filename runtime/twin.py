@@ -62,16 +62,16 @@ def column_blocks(count, length):
 
 
 class Cuda:
-    """compiled: whether Numba compiles kernels."""
+    """compiled: whether Numba compiles kernels; observe(kernel): a function that takes its arguments before it runs."""
 
-    def __init__(self, compiled=True):
-        self.compiled = compiled
+    def __init__(self, compiled=True, observe=None):
+        self.compiled, self.observe = compiled, observe
 
     def jit(self, function=None, **options):
         if function is None:
             return functools.partial(self.jit, **options)
         if not options.get("device"):
-            return Kernel(function, self.compiled)
+            return Kernel(function, self.compiled, self.observe and self.observe(function))
         if not self.compiled:
             return function
         import numba
@@ -79,8 +79,8 @@ class Cuda:
 
 
 class Kernel:
-    def __init__(self, function, compiled):
-        self.function, self.compiled, self.made = function, compiled, None
+    def __init__(self, function, compiled, before=None):
+        self.function, self.compiled, self.made, self.before = function, compiled, None, before
         functools.update_wrapper(self, function)
 
     def __getitem__(self, config):
@@ -93,6 +93,8 @@ class Kernel:
         raise TypeError("a kernel has to be told how many blocks and threads there are: kernel[blocks, threads](...)")
 
     def run(self, x, y, z, *args):
+        if self.before is not None:
+            self.before(args)
         if self.made is None:
             self.made = built(self.function, self.compiled and not in_half(self.function, args))
         with np.errstate(all="ignore"), warnings.catch_warnings():

@@ -32,6 +32,8 @@ def f(x, y):
 Source: K. Kennedy, K. McKinley, Typed Fusion with Applications to Parallel and Sequential Code Generation, 1993.
 """
 
+from collections.abc import Callable
+
 from gradscribe.codegen.loops.analysis.arrays import Arrays
 from gradscribe.codegen.loops.analysis.effects import ELEMENTARY, Effects, reads_only
 from gradscribe.codegen.loops.analysis.liveness import read_after
@@ -69,8 +71,9 @@ class Fusion:
     arrays that vanish if the loops that use them are fused.
     """
 
-    def __init__(self, function: Function):
-        self.function, self.arrays = function, Arrays(function)
+    def __init__(self, function: Function, allowed: Callable[[For, For], bool] | None = None):
+        """allowed: what decides whether two loops are fused, if that is possible, in place of what is best for LLVM."""
+        self.function, self.arrays, self.allowed = function, Arrays(function), allowed
         self.touched: dict = {}
         self.manners: dict = {}
         self.hoped: set = set()
@@ -116,6 +119,8 @@ class Fusion:
 
     def crowded(self, *bodies, hoped=frozenset()):
         """Whether more arrays remain than LLVM checks for overlap."""
+        if self.allowed is not None:
+            return False
         names = set().union(*(where.keys() - hoped for body in bodies for where in (body.reads, body.writes)))
         return len(names) > ARRAYS and sum(not self.vanishes(n, *bodies) for n in names) > ARRAYS
 
@@ -205,7 +210,8 @@ class Fusion:
         if len(first.block) + len(second.block) > LONGEST:
             return False
         a, b = self.effects(first, "body"), self.effects(second, "body")
-        if not (a.known and b.known) or a.whole or b.whole or not alike(self.manner(first), self.manner(second)):
+        if not (a.known and b.known) or a.whole or b.whole or self.allowed is None and not alike(
+                self.manner(first), self.manner(second)):
             return False
         sets = a.sets | b.sets
         arrays = a.reads.keys() | a.writes.keys() | b.reads.keys() | b.writes.keys()
@@ -219,7 +225,7 @@ class Fusion:
             if not any(moves_with(first.index, found[0][k]) and all(i[k] == found[0][k] for i in found)
                        for k in range(len(found[0]))):
                 return False
-        return True
+        return self.allowed is None or self.allowed(first, second)
 
 
 def moves_with(index: str, place: Expr) -> bool:

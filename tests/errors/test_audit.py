@@ -64,20 +64,22 @@ UNSEEN = {                          # why no case shows it: file: function and m
     "compiled code is made after containers were taken apart and every value was given its kind": {
         "codegen/reporting.py": ["part: this statement has no Numba form"],
         "codegen/loop_forms.py": [
-            "Loops.empty_list: a list of containers has no Numba form",
-            "Loops.copied_value: a list that is a constant has no Numba form",
-            "Loops.copied_value: a number in one pass of a loop and an array in another has no Numba form"],
+            "empty_list: a list of containers has no Numba form",
+            "copied_value: a list that is a constant has no Numba form",
+            "copied_value: a number in one pass of a loop and an array in another has no Numba form"],
         "codegen/lowered.py": [
-            "Core.fact", "Core.lazy: {} is not a value that Numba compiles", "Core.lazy: {} gives several results here",
-            "Core.lazy_var: {} is {}, which Numba does not support", "Core.lazy_var: {} is {}: no Numba form",
-            "Core.constant: {} is not a value that Numba compiles",
-            "Core.scalar: an array where a number is needed",
-            "Core.static: {} must be known when compiling"],
+            "Lowering.fact", "Lowering.lazy: {} is not a value that Numba compiles",
+            "Lowering.lazy: {} gives several results here",
+            "Lowering.lazy_var: {} is {}, which Numba does not support", "Lowering.lazy_var: {} is {}: no Numba form",
+            "Lowering.constant: {} is not a value that Numba compiles",
+            "Lowering.scalar: an array where a number is needed",
+            "Lowering.static: {} must be known when compiling"],
         "codegen/lowering.py": [
-            "Lowering.step_Let: a container that is kept has no Numba form",
-            "Lowering.assign: a value that is no number and no array has no Numba form",
-            "Lowering.assign: {} has rank {}, its Numba form has {}",
-            "Lowering.stored: a list of containers has no Numba form"],
+            "_let: a container that is kept has no Numba form",
+            "stored: a list of containers has no Numba form"],
+        "codegen/assignments.py": [
+            "assign: a value that is no number and no array has no Numba form",
+            "assign: {} has rank {}, its Numba form has {}"],
     },
     "what Numba itself refuses; what is known of that is refused before": {
         "codegen/jit_cpu.py": ["_explained: Numba does not compile this: {}"],

@@ -122,8 +122,8 @@ def adjoint_of(pullback: Callable[[], tuple], thread: Thread, kinds: dict, wante
     """
     try:
         form, captured = pullback()
-        lowering, _ = in_loops(form, captured, for_threads=True, words=True)
-        return Writer(lowering.loops, lowering.temporaries, thread, kinds, wanted, label).written()
+        program, _ = in_loops(form, captured, for_threads=True, words=True)
+        return Writer(program.loops, program.temporaries, thread, kinds, wanted, label).written()
     except NoKernel as found:
         raise RuleError(f"{thread.label} has no adjoint that is a kernel: {found}", origin, found.advice) from None
 

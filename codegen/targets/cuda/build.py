@@ -111,23 +111,19 @@ def of_device():
 device.provide(on_processor, lambda name: foreign.functions({name})[name], kept)
 
 
-class OnDevice(Compiled):
-    """A compiled function of a device's arrays; NumPy arrays are copied to the device."""
-
-    def __init__(self, source, function, kinds, results, extra, graph=False, origins=()):
-        super().__init__(source, function, kinds, results, [as_given(e, k) for e, k in zip(
-            extra, kinds[len(kinds) - len(extra):])], None)
-        self.run = Graphed(function) if graph else function
-        self.function, self.origins = self.fitted, origins
-
-    def fitted(self, *leaves):
+def called(function, kinds, origins):
+    """A compiled module's function for NumPy arrays, which are copied to the device, and a device's arrays; its errors
+    are explained by the origin of each line.
+    """
+    def call(*leaves):
         try:
-            return self.run(*[as_given(a, k) for a, k in zip(leaves, self.kinds)])
+            return function(*[as_given(a, k) for a, k in zip(leaves, kinds)])
         except Exception as error:
-            told = explained(error, self.origins)
+            told = explained(error, origins)
             if told is None:
                 raise
             raise told from error
+    return call
 
 
 def as_given(value, kind):
@@ -145,33 +141,35 @@ def as_given(value, kind):
     return cp.ascontiguousarray(cp.asarray(value, dtype=dtype))
 
 
-def compile_function(function: Any, captured: dict | None = None, options: tuple = ()) -> OnDevice:
+def compile_function(function: Any, captured: dict | None = None, options: tuple = ()) -> Compiled:
     """Compiles a finished normal form without containers for a device.
 
     captured: the arrays read from outside; options: the fields of module.Options.
     """
     options = Options(*options)._replace(single=is_single(function, captured or {}))
     widened = Widened(function, captured or {}, options.bfloat16)
-    lowering, extra = in_loops(widened.function, widened.captured, widened.allocate if widened.some else None, True)
-    function, about = lowering.loops, function.about
+    program, extra = in_loops(widened.function, widened.captured, widened.allocate if widened.some else None, True)
+    function, about = program.loops, function.about
     optimise(function, for_threads)
     widened.store(function)
     given = [(p.name, Array(dtype, p.value.fact.dims) if dtype == HALF else p.value.fact) for p, dtype in zip(
-        lowering.inputs, widened.given)]
+        program.inputs, widened.given)]
     kinds = []
     for name, p in [*given, *extra_facts(extra)]:
         if not isinstance(p, Array) or not compiles(p.dtype) and p.dtype != HALF:
             raise RuleError(f"{name} is {spell(p)}, which the device does not support", place_of(about, name),
                             UNCOMPILED)
         kinds.append((SINGLE if p.dtype == HALF and not p.dims else np.dtype(p.dtype), p.rank))
-    results, short = lowering.results, np.dtype(type_of_bfloat16()) if options.bfloat16 else HALF
+    results, short = program.results, np.dtype(type_of_bfloat16()) if options.bfloat16 else HALF
     if widened.some:
         results = widened.results_as(results, short)
     made = module_of(function, options)
     results = [("given", what) if kind == "scalar" and name in made.held else (kind, what)
                for (kind, what), name in zip(results, results_in(made, results))]
     kinds = [(short if dtype == HALF else dtype, rank) for dtype, rank in kinds]
-    return OnDevice(made.text, built(made), kinds, results, tuple(extra), options.graph, made.origins)
+    function = called(Graphed(built(made)) if options.graph else built(made), kinds, made.origins)
+    extra = [as_given(e, k) for e, k in zip(extra, kinds[len(kinds) - len(extra):])]
+    return Compiled(made.text, function, kinds, results, extra, None, fit=as_given)
 
 
 def results_in(made, results):

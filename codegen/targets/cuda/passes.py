@@ -37,6 +37,7 @@ def f(x, y):
     return (column, total)
 <BLANKLINE>
 """
+import functools
 
 from gradscribe.codegen.loops.accumulate import accumulate
 from gradscribe.codegen.loops.analysis.arrays import Arrays
@@ -80,13 +81,11 @@ def for_threads(function: Function) -> None:
     upward_where_added(function)
     while rematerialise(function, DEVICE, repeated=True):
         pass
-    joined = Joined(function)
-    joined.run()
+    free = fuse(function)
     if rematerialise(function, DEVICE):
-        joined = Joined(function)
-        joined.run()
+        free = fuse(function)
     compute_in_each_loop(function, DEVICE)
-    contract(function, joined.may_shrink)
+    contract(function, functools.partial(may_shrink, free))
 
 
 def upward_where_added(function):
@@ -124,31 +123,22 @@ def wide_loops(loop: For, last: bool) -> list:
     return found
 
 
-class Joined(Fusion):
-    """Loop fusion that keeps passes independent."""
+def fuse(function: Function) -> dict:
+    """Fuses loops and keeps their passes independent; returns `free` of free_loops."""
+    order, free = free_loops(function)
 
-    def __init__(self, function):
-        super().__init__(function)
-        self.order, self.free = free_loops(function)
-
-    def manner(self, loop):
-        return True, False, False
-
-    def may_shrink(self, made, uses, axes, loops):
-        """An array that independent passes make is contracted to a scalar or stays whole: passes run in any order."""
-        return len(axes) == len(made.shape) or not any(self.free.get(loop) for loop in loops)
-
-    def crowded(self, *bodies, hoped=frozenset()):
-        return False
-
-    def may_join(self, first, second):
+    def allowed(first, second):
         """Whether both loops and their fusion have passes that may run in any order, or neither of the loops has."""
-        free = self.free.get(first), self.free.get(second)
-        if (free[0] is None) != (free[1] is None) or not super().may_join(first, second):
+        one, other = free.get(first), free.get(second)
+        if one is None or other is None:
+            return one is other and not any(s in free for s in statements([*first.block, *second.block]))
+        if one.atomic or other.atomic or not as_wide(first, second):
             return False
-        if free[0] is None:
-            return not any(s in self.free for s in statements([*first.block, *second.block]))
-        if free[0].atomic or free[1].atomic or not as_wide(first, second):
-            return False
-        one = For(first.index, first.range, [*first.block, *second.block])
-        return self.order.entries(one) == set()
+        return order.entries(For(first.index, first.range, [*first.block, *second.block])) == set()
+    Fusion(function, allowed).run()
+    return free
+
+
+def may_shrink(free, made, uses, axes, loops):
+    """An array that independent passes make is contracted to a scalar or stays whole: passes run in any order."""
+    return len(axes) == len(made.shape) or not any(free.get(loop) for loop in loops)
