@@ -32,7 +32,7 @@ from gradscribe.ast_transform.passes.simplify import ask_latest, drop_dead, simp
 from gradscribe.ast_transform.passes.through_views import through_views
 from gradscribe.ast_transform.passes.triangles import by_substitution
 from gradscribe.ast_transform.passes.vjp.reverse import Reverse
-from gradscribe.ast_transform.passes.vmap.batch import Batch
+from gradscribe.ast_transform.passes.vmap.batch import batched
 from gradscribe.ast_transform.passes.zero_arms import in_other_arm
 from gradscribe.ast_transform.reader.derivatives import CustomFunction, entry
 from gradscribe.ast_transform.reader.gradient_edits import Edit
@@ -178,7 +178,7 @@ class Pipeline:
 
     def batch(self, function, mapped, length, label, outputs, strategy="auto", axis_name=None) -> Function:
         with self.builder_restored():
-            return check(Batch(self.reader, label, axis_name, strategy).run(function, mapped, length, outputs), "vmap")
+            return check(batched(self.reader, function, mapped, length, label, outputs, axis_name, strategy), "vmap")
 
     def tangent_over(self, reader, function, args, axes):
         """((value, tangent), whether each leaf of it differs between the examples) of a function that is mapped over

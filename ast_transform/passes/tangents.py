@@ -4,19 +4,9 @@ import operator
 
 import numpy as np
 
-from gradscribe.ast_transform.core.form import (
-    TANGENT,
-    TEMPORARY,
-    Apply,
-    Const,
-    Pack,
-    Var,
-)
+from gradscribe.ast_transform.core.form import TANGENT, TEMPORARY, Apply, Const, Pack, Var
 from gradscribe.ast_transform.core.kinds import Array, Listed, Sequence, Stack
-from gradscribe.ast_transform.core.operations import (
-    no_elements,
-    zeros_in_list,
-)
+from gradscribe.ast_transform.core.operations import no_elements, zeros_in_list
 from gradscribe.ast_transform.passes.described import fact_of
 from gradscribe.ast_transform.passes.vjp.expansion import is_whole, typed
 from gradscribe.ast_transform.passes.vjp.sweep import Sweep
