@@ -73,7 +73,7 @@ from gradscribe.ast_transform.passes.described import fact_of
 from gradscribe.ast_transform.passes.reparametrise import reparametrised
 from gradscribe.ast_transform.passes.simplify import drop_dead
 from gradscribe.ast_transform.passes.symbolic import is_array, pair_of, without_zeros, zero_of
-from gradscribe.ast_transform.passes.tangents import Tangents
+from gradscribe.ast_transform.passes.tangents import expanded, in_its_dtype, zero_tangent
 from gradscribe.ast_transform.passes.vjp.expansion import length_of, typed, zero_by_shape
 from gradscribe.ast_transform.passes.vjp.sweep import NESTED, SHAPE_ONLY, Sweep
 from gradscribe.ast_transform.passes.vmap.own import TangentRule
@@ -87,7 +87,7 @@ from gradscribe.ast_transform.reader.values import Struct
 from gradscribe.ast_transform.source.diagnose import RuleError, TransformError
 
 
-class Forward(Tangents):
+class Forward:
     """One application of forward mode.
 
     tangent: {value: its tangent}; active: values that have one; known: {(callee, positions of its active arguments):
@@ -203,9 +203,9 @@ class Forward(Tangents):
             return Pack(node.kind, tuple(self.of(i) for i in node.items), node.keys, node.cls)
         if isinstance(node, Var):
             if isinstance(node.fact, Sequence):
-                return self.tangent.get(node) or self.zero(node)
+                return self.tangent.get(node) or zero_tangent(self.build, node)
             if node.fact.differentiable:
-                return self.fixed(self.expanded(self.tangent.get(node, Const(0.0)), node), self.dot_fact(node))
+                return in_its_dtype(self.build, self.whole_tangent(node), self.dot_fact(node))
         if isinstance(node, Const) and isinstance(fact_of(node), Array):
             return typed(Const(0.0), fact_of(node)) if fact_of(node).differentiable else Const(0.0)
         return Const(0.0) if isinstance(node, Var) else Const(None)
@@ -272,13 +272,13 @@ class Forward(Tangents):
             self.tangent[step.targets[0]] = self.tangent.get(value.args[0], Const(0.0))
         elif value.function in (push, push_front):
             stack, v = value.args
-            held = self.tangent.get(stack) or self.zero(stack)
+            held = self.tangent.get(stack) or zero_tangent(self.build, stack)
             dot = self.of(v)
             self.tangent[step.targets[0]] = self.build.let(
                 f"{step.targets[0].hint}_dot", Apply(value.function, (held, dot)), step.targets[0].fact, TANGENT
             )
         elif value.function in (as_array, as_list):
-            held = self.expanded(self.tangent.get(value.args[0], Const(0.0)), value.args[0])
+            held = self.whole_tangent(value.args[0])
             self.tangent[step.targets[0]] = self.build.let(
                 f"{step.targets[0].hint}_dot", Apply(value.function, (held,)), step.targets[0].fact, TANGENT)
         elif value.function in (pop, pop_front):
@@ -381,7 +381,7 @@ class Forward(Tangents):
                     f"{target.hint}_dot", Apply(step.value.function, (held, index)), target.fact, TANGENT
                 )
             return
-        held = self.expanded(held, x)
+        held = expanded(self.build, held, x)
         self.define(target, self.build.item(held, index, f"{target.hint}_dot"))
 
     def by_rule(self, step, several=False):
@@ -450,15 +450,15 @@ class Forward(Tangents):
             return [self.build.multiply(self.tangent[operand], partial)]
         if rule.kind == "bilinear":
             if isinstance(operand, Var):
-                return [self.call_with(step, rule, bound, {argument: self.expanded(self.tangent[operand], operand)})]
+                return [self.call_with(step, rule, bound, {argument: self.whole_tangent(operand)})]
             out = []
             items = operand.items if isinstance(operand, Pack) else operand
             for k, v in enumerate(items):
                 if isinstance(v, Var) and v in self.active and v in self.tangent:
-                    changed = [*items[:k], self.expanded(self.tangent[v], v), *items[k + 1:]]
+                    changed = [*items[:k], self.whole_tangent(v), *items[k + 1:]]
                     out.append(self.call_with(step, rule, bound, {argument: tuple(changed)}))
             return out
-        given = {"y": y, f"{argument}_dot": self.expanded(self.tangent[operand], operand), **bound}
+        given = {"y": y, f"{argument}_dot": self.whole_tangent(operand), **bound}
         return [self.part(rule, f"jvp_{argument}", given)]
 
     def same_call(self, step, bound, active, rule):
@@ -485,7 +485,7 @@ class Forward(Tangents):
 
     def whole_tangent(self, node):
         if isinstance(node, Var):
-            return self.expanded(self.tangent.get(node, Const(0.0)), node)
+            return expanded(self.build, self.tangent.get(node, Const(0.0)), node)
         if isinstance(node, Const) and isinstance(node.value, np.ndarray):
             return Const(np.zeros_like(node.value))
         return Const(0.0)
@@ -509,7 +509,7 @@ class Forward(Tangents):
         if is_collective(step.value) or function in (put, put_add, add_at, float, complex) or rule.options.get("own"):
             fact = target.fact
             if function in (put, put_add, add_at):
-                args[0] = self.fixed(args[0], self.dot_fact(target))
+                args[0] = in_its_dtype(self.build, args[0], self.dot_fact(target))
         elif function is astype:
             return self.build.cast(args[0], target.fact.dtype)
         elif getattr(function, "__name__", "") in ("unbroadcast", "broadcast_like"):
@@ -560,8 +560,8 @@ class Forward(Tangents):
                 zero = zero_by_shape(self.function, self.build, self.dot_fact(side), f"{side.hint}_dot")
                 return UNDEFINED if zero is None else zero
             if value is None:
-                value = self.zero(side)
-            return self.expanded(value, side) if isinstance(side.fact, Array) else value
+                value = zero_tangent(self.build, side)
+            return expanded(self.build, value, side) if isinstance(side.fact, Array) else value
         if isinstance(side, Const) and isinstance(fact_of(side), Array):
             return Const(0.0)
         if isinstance(side, Pack):
@@ -574,7 +574,7 @@ class Forward(Tangents):
         want = self.dot_fact(var)
         if isinstance(dot, Const) and isinstance(fact, Array) and fact.weak and not want.dims and want.kind == "f":
             return dot
-        return self.fixed(dot, want)
+        return in_its_dtype(self.build, dot, want)
 
     @staticmethod
     def dot_fact(var):
@@ -599,7 +599,7 @@ class Forward(Tangents):
             for v, source in step.items:
                 if v in self.active and isinstance(source, Var) and source in self.tangent:
                     held = self.tangent[source]
-                    held = self.expanded(held, source) if isinstance(source.fact, Array) else held
+                    held = expanded(self.build, held, source) if isinstance(source.fact, Array) else held
                     dot = Var(
                         f"{v.hint}_dot",
                         v.fact if isinstance(v.fact, Sequence) else self.dot_fact(v),
@@ -613,10 +613,9 @@ class Forward(Tangents):
         self.block(step.body)
         carries = list(step.carries)
         for c, dot, init in carried:
-            next_dot = self.side(c.next, c.inner) if not (isinstance(c.next, Var) and c.next not in self.tangent and
-                                                          isinstance(c.next.fact, Stack)) else self.zero(c.next)
+            next_dot = self.side(c.next, c.inner)
             if isinstance(next_dot, Const) and isinstance(c.inner.fact, Array) and c.inner.fact.dims:
-                next_dot = self.expanded(next_dot, c.inner)
+                next_dot = expanded(self.build, next_dot, c.inner)
             end = Var(dot.hint, self.dot_fact(c.outer), TANGENT)
             carries.append(Carry(dot, init, self.handed(next_dot, c.next, c.inner), end))
             self.tangent[c.outer] = end
