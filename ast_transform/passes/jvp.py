@@ -43,7 +43,7 @@ from gradscribe.ast_transform.core.form import (
     substituted,
     walk,
 )
-from gradscribe.ast_transform.core.kinds import Array, Listed, Sequence, Stack
+from gradscribe.ast_transform.core.kinds import Array, Listed, Sequence
 from gradscribe.ast_transform.core.operations import (
     add_at,
     as_array,
@@ -61,6 +61,7 @@ from gradscribe.ast_transform.passes.activity import active_values, begun_with, 
 from gradscribe.ast_transform.passes.anf import spelled
 from gradscribe.ast_transform.passes.callees import (
     are_its_own,
+    called,
     in_place_of_calls,
     inlined,
     is_call,
@@ -78,7 +79,7 @@ from gradscribe.ast_transform.passes.vjp.expansion import length_of, typed, zero
 from gradscribe.ast_transform.passes.vjp.sweep import NESTED, SHAPE_ONLY, Sweep
 from gradscribe.ast_transform.passes.vmap.own import TangentRule
 from gradscribe.ast_transform.reader.calls import several
-from gradscribe.ast_transform.reader.derivatives import CustomFunction, result_operand
+from gradscribe.ast_transform.reader.derivatives import Custom, given_to_rule, leaves_by_rule, result_operand
 from gradscribe.ast_transform.reader.derivatives import _leaves as leaves_of
 from gradscribe.ast_transform.reader.gradient_edits import Edit
 from gradscribe.ast_transform.reader.named_axes import is_collective
@@ -136,7 +137,7 @@ class Forward:
     def with_tangents(self, body):
         """(the body with callees inlined that have no tangent function of their own, whether there were any)."""
         def instead(step, callee):
-            wrt = () if isinstance(callee, CustomFunction) else self.active_places(step)
+            wrt = () if callee.custom else self.active_places(step)
             return inlined(step) if wrt and self.tangent_of(callee, wrt) is None else None
         return in_place_of_calls(body, instead)
 
@@ -250,11 +251,8 @@ class Forward:
     def step_Let(self, step):
         value = step.value
         self.build.block.append(step)
-        if (
-            isinstance(value, Apply)
-            and isinstance(value.function, CustomFunction)
-            and any(v in self.active for v in operands(value))
-        ):
+        callee = called(step)
+        if callee and callee.custom and any(v in self.active for v in operands(value)):
             self.build.block.pop()
             self.own_rule(step)
             return
@@ -302,27 +300,28 @@ class Forward:
     def own_rule(self, step):
         """The tangent of a function with a custom rule."""
         callee = step.value.function
-        if callee.rule.mode == "vmap":
+        rule = callee.custom.rule
+        if rule.mode == "vmap":
             self.batch_rule(step, callee)
             return
-        if callee.rule.mode != "jvp":
+        if rule.mode != "jvp":
             raise RuleError(f"{callee.label} has a custom reverse rule only, forward mode is asked for", step.origin,
                             "Give it gs.custom_jvp, which serves both modes.")
-        args = callee.given(step, self.active)
-        fixed = [args[k] for k in callee.rule.nondiff_argnums]
-        primals = [a for k, a in enumerate(args) if k not in callee.rule.nondiff_argnums]
+        args = given_to_rule(step, self.active)
+        fixed = [args[k] for k in rule.nondiff_argnums]
+        primals = [a for k, a in enumerate(args) if k not in rule.nondiff_argnums]
 
         def dot_of(value):
             if isinstance(value, Struct):
                 return Struct(value.kind, [dot_of(i) for i in value.items], value.keys, value.cls)
             dot = self.tangent.get(value) if isinstance(value, Var) else None
             zero = value not in self.active or isinstance(dot, Const) and dot.value == 0
-            absent = callee.rule.symbolic_zeros and is_array(value) and zero
+            absent = rule.symbolic_zeros and is_array(value) and zero
             return zero_of(self.reader, value) if absent else self.of(value)
 
         given = [*fixed, Struct("tuple", primals), Struct("tuple", [dot_of(a) for a in primals])]
-        ys, dots = (callee.leaves(result_operand(self.reader, without_zeros(self.reader, p)), "the rule", step.origin)
-                    for p in pair_of(self.reader, callee.rule, callee, given, step))
+        ys, dots = (leaves_by_rule(callee, result_operand(self.reader, without_zeros(self.reader, part)), "the rule",
+                                   step.origin) for part in pair_of(self.reader, callee, given, step))
         for t, y, dot in zip(step.targets, ys, dots):
             self.build.block.append(Let((t,), y, step.origin))
             if t.fact.differentiable:
@@ -330,7 +329,7 @@ class Forward:
 
     def batch_rule(self, step, callee):
         """The tangent of a function with a custom rule for batches: a function that has such a rule, too."""
-        callee.given(step, self.active)
+        given_to_rule(step, self.active)
         wanted = {p.value: a for p, a in zip(callee.params, step.value.args) if a in self.active}
         outer, origin = self.build.block, self.build.origin
         plain = Function(callee.label, callee.params, callee.body, callee.result)
@@ -345,10 +344,10 @@ class Forward:
             return inner.tangent[value] if value in wanted else value if none else Const(0.0)
         leaves = [leaf for part in made.result.items for leaf in leaves_of(part)]
         given = [*step.value.args, *map(self.of, wanted.values())]
-        new = CustomFunction(made.label, made.params, made.body, Pack("tuple", tuple(leaves)), callee.about, {},
-                             TangentRule(callee.rule),
-                             [Struct("tuple", callee.tree), Struct("tuple", list(map(dot_of, callee.tree)))],
-                             callee.fixed, Pack("tuple", (callee.like, callee.like)))
+        own = callee.custom
+        tree = [Struct("tuple", own.tree), Struct("tuple", list(map(dot_of, own.tree)))]
+        new = Function(made.label, made.params, made.body, Pack("tuple", tuple(leaves)), callee.about, {}, Custom(
+            TangentRule(own.rule), tree, own.fixed, Pack("tuple", (own.like, own.like))))
         half = len(step.targets)
         hints = [t.hint for t in step.targets]
         facts = [*(t.fact for t in step.targets),

@@ -1,18 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tangents that are zero, and compact tangents broadcast to the shapes of their values."""
 import operator
+from typing import Any
 
 import numpy as np
 
 from gradscribe.ast_transform.core.form import TANGENT, TEMPORARY, Apply, Const, Pack, Var
 from gradscribe.ast_transform.core.kinds import Array, Listed, Sequence, Stack
 from gradscribe.ast_transform.core.operations import no_elements, zeros_in_list
+from gradscribe.ast_transform.passes.anf import Builder
 from gradscribe.ast_transform.passes.described import fact_of
 from gradscribe.ast_transform.passes.vjp.expansion import is_whole, typed
 from gradscribe.ast_transform.passes.vjp.sweep import Sweep
 
 
-def zero_tangent(build, var):
+def zero_tangent(build: Builder, var: Var) -> Any:
     """The zero tangent of a value."""
     if isinstance(var.fact, Sequence):
         return zeros_of(build, var)
@@ -37,7 +39,7 @@ def zeros_of(build, held):
     return Pack(fact.kind, tuple(items), fact.keys, fact.cls)
 
 
-def in_its_dtype(build, value, fact):
+def in_its_dtype(build: Builder, value: Any, fact: Any) -> Any:
     """A tangent in the dtype of its value: it is to be written into, carried, joined, stored or returned."""
     if not isinstance(value, Var) or not isinstance(fact, Array) or not isinstance(value.fact, Array):
         return typed(value, fact)
@@ -50,7 +52,7 @@ def in_its_dtype(build, value, fact):
     return value
 
 
-def expanded(build, value, var):
+def expanded(build: Builder, value: Any, var: Var) -> Any:
     """A tangent with every axis of its value."""
     if isinstance(var.fact, Listed):
         return zero_tangent(build, var) if isinstance(value, Const) else value

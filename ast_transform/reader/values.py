@@ -332,7 +332,7 @@ class Pullback:
     """Where a custom derivative takes over: its function and residuals, and the arguments whose adjoints it gives."""
 
     def __init__(self, callee, residuals, args):
-        self.callee, self.rule, self.residuals, self.args = callee, callee.rule, residuals, args
+        self.callee, self.rule, self.residuals, self.args = callee, callee.custom.rule, residuals, args
         self.__name__ = "pullback"
 
 

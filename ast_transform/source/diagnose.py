@@ -83,7 +83,7 @@ KNOWN = ("Write a literal, or pass it as an argument of its own that is a plain 
 
 
 class Demand(Exception):
-    """The caller must specialise again: with the value of a parameter, or, if `variable` is None, with equal lengths."""
+    """The caller must specialise again: with the value of a parameter or, if `variable` is None, with equal lengths."""
 
     def __init__(self, variable, reason, origin=None):
         super().__init__(reason)

@@ -16,7 +16,9 @@ vmap_f(W, x):
 import math
 import operator
 from collections import Counter
+from collections.abc import Callable, Hashable
 from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -43,10 +45,11 @@ from gradscribe.ast_transform.core.form import (
     substituted,
     walk,
 )
-from gradscribe.ast_transform.core.kinds import Array, Listed, Sequence, Stack
+from gradscribe.ast_transform.core.kinds import Array, Length, Listed, Sequence, Stack
 from gradscribe.ast_transform.core.rule import ByExample
 from gradscribe.ast_transform.passes.callees import (
     are_its_own,
+    called,
     in_place_of_calls,
     inlined,
     is_call,
@@ -62,13 +65,14 @@ from gradscribe.ast_transform.passes.vmap.own import by_own_rule, masks_by_own_r
 from gradscribe.ast_transform.passes.vmap.rules import by_rule
 from gradscribe.ast_transform.passes.vmap.state import Batch
 from gradscribe.ast_transform.passes.vmap.varies import Varies, all_of, brings_batch, differs, is_over, keys_of
-from gradscribe.ast_transform.reader.derivatives import CustomFunction
+from gradscribe.ast_transform.reader.states import Reader
 from gradscribe.ast_transform.source.diagnose import LanguageError, TransformError
 
 SHORT = 16                              # entries at most of an array that compiled code holds in registers
 
 
-def batched(reader, function, mapped, length, label, outputs, axis=None, strategy="auto"):
+def batched(reader: Reader, function: Function, mapped: dict, length: Length, label: str, outputs: Callable[..., Any],
+            axis: Hashable = None, strategy: str = "auto") -> Function:
     """The function over a batch.
 
     mapped: {variable of a parameter that differs: its mask} (varies.py); length: the number of examples;
@@ -110,7 +114,7 @@ def attempt(batch, mapped, outputs):
 def with_batches(batch, body):
     """The body with callees inlined that have no batched form."""
     def instead(step, callee):
-        differing = () if isinstance(callee, CustomFunction) else places_that_differ(batch, step)
+        differing = () if callee.custom else places_that_differ(batch, step)
         return inlined(step) if differing and batch_of(batch, callee, differing) is None else None
     return in_place_of_calls(body, instead)
 
@@ -167,8 +171,8 @@ def rules_over(batch, body):
     out = []
     for step in body:
         step = rebuilt(step, {}, partial(rules_over, batch))
-        callee = step.value.function if isinstance(step, Let) and isinstance(step.value, Apply) else None
-        if isinstance(callee, CustomFunction) and callee.rule.mode in ("vjp", "jvp") and calls_over(callee, batch.axis):
+        callee = called(step)
+        if callee and callee.custom and callee.custom.rule.mode in ("vjp", "jvp") and calls_over(callee, batch.axis):
             batch.reader.context.without_rule = callee.label, batch.axis, step.origin
             plain = Function(callee.label, callee.params, callee.body, callee.result)
             out += rules_over(batch, without_calls(inlined(Let(step.targets, Apply(plain, step.value.args),

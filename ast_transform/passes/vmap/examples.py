@@ -37,13 +37,14 @@ from gradscribe.ast_transform.core.form import (
 from gradscribe.ast_transform.core.kinds import Array, Listed, Sequence, unknown
 from gradscribe.ast_transform.core.operations import as_array, no_elements, push, put
 from gradscribe.ast_transform.core.rule import ByExample
+from gradscribe.ast_transform.passes.vmap.state import Batch
 from gradscribe.ast_transform.passes.vmap.varies import differs, keys_of
 from gradscribe.ast_transform.source.diagnose import LanguageError
 
 ONE_BY_ONE = "one example at a time: "
 
 
-def why_alone(batch, step):
+def why_alone(batch: Batch, step: Let | For | While | If | Effect) -> str | None:
     """The reason why a statement needs a loop over the examples; None if it does not."""
     if isinstance(step, Effect):
         return "its effect differs" if any(map(batch.differs, all_reads(step))) else None
@@ -67,7 +68,7 @@ def why_alone(batch, step):
     return None
 
 
-def whole_loop(batch, body, result):
+def whole_loop(batch: Batch, body: list, result: Any) -> bool:
     """If all that differs belongs in one loop, makes a loop of calls of the function; returns whether it has."""
     if any(map(batch.is_over, body)):
         return False
@@ -78,7 +79,7 @@ def whole_loop(batch, body, result):
     outside = [s for k, s in enumerate(body) if not places[0] <= k <= places[-1] and batch.is_batched(s)]
     if not all(body.index(s) < places[0] and small(s) for s in outside):
         return False
-    function, reason = batch.function, reasons[places[0]]
+    function, reason = batch.function, next(filter(None, reasons))
     if batch.reader.unroll or not isinstance(result, Var) or not isinstance(result.fact, Array) or any(
             isinstance(s, Effect) for s in walk(body)) or batch.reader.environment.captured:
         return False
@@ -87,8 +88,8 @@ def whole_loop(batch, body, result):
         return False                # a closure, which reads variables of the outer function
     label = function.label
     label = label if label.isidentifier() and not keyword.iskeyword(label) else "function"
-    own = getattr(function.about, "__name__", "") == label      # not a derivative of it
-    text = own_text(function.about) if own and not batch.reader.memory.writes_arguments else None
+    plain = getattr(function.about, "__name__", "") == label    # not a derivative of it
+    text = own_text(function.about) if plain and not batch.reader.memory.writes_arguments else None
     callee = Function(label, list(function.params), body, result, function.about,
                       {"fresh": True, "nests": True, "text": text})
     if any(isinstance(p.value, Var) and isinstance(p.value.fact, Sequence) and batch.differs(p.value)
@@ -103,7 +104,7 @@ def whole_loop(batch, body, result):
     return True
 
 
-def by_example(batch, group, reason):
+def by_example(batch: Batch, group: list, reason: str) -> None:
     """Puts statements into a loop over the examples, which collects their results in arrays."""
     if batch.strategy == "rewrite":
         raise LanguageError(f"strategy='rewrite': no whole-batch form is known: {reason}", group[0].origin,

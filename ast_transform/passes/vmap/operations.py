@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Whole-batch forms of the operations of the normal form: lengths, indexing, writes, lists."""
 import operator
+from typing import Any
 
 import numpy as np
 
@@ -25,6 +26,7 @@ from gradscribe.ast_transform.core.operations import (
 from gradscribe.ast_transform.core.rule import ByExample
 from gradscribe.ast_transform.passes.anf import spelled
 from gradscribe.ast_transform.passes.described import fact_of
+from gradscribe.ast_transform.passes.vmap.state import Batch
 
 WHOLE = slice(None)
 
@@ -121,7 +123,7 @@ def op_put(batch, step, value):
     batch.let(first, Apply(value.function, (base, place, v)))
 
 
-def aligned(batch, node, rank):
+def aligned(batch: Batch, node: Any, rank: int) -> Any:
     if isinstance(node, Pack):
         if batch.differs(node):
             raise ByExample("a list of values that differ is an operand")
@@ -184,7 +186,7 @@ def op_unpacked(batch, step, value):
         batch.define(t, batch.build.item(batch.op(x), Pack("tuple", (Const(WHOLE), Const(k)))))
 
 
-def op_as_array(batch, step, value):
+def op_as_array(batch: Batch, step: Let, value: Any) -> None:
     items = value.args[0]
     x = batch.build.let("t", batch.op(value), Array(np.dtype(items.fact.dtype), batch.fact(items.fact).dims))
     if not isinstance(items.fact, Listed):          # np.array(list(x)): the batch axis is first already

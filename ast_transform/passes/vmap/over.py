@@ -1,16 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
 """Collectives over the batch axis by its name (psum, all_gather, ...): they become operations along that axis."""
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 
-from gradscribe.ast_transform.core.form import Apply, Const, Pack
+from gradscribe.ast_transform.core.form import Apply, Const, Let, Pack
 from gradscribe.ast_transform.core.operations import put
 from gradscribe.ast_transform.passes.described import fact_of
+from gradscribe.ast_transform.passes.vmap.state import Batch
 from gradscribe.runtime import collectives as named
 
 WHOLE = {named.psum: np.sum, named.pmean: np.mean, named.pmax: np.max, named.pmin: np.min}
 
 
-def over_axis(batch, step, value):
+def over_axis(batch: Batch, step: Let, value: Any) -> None:
     first, function, names = step.targets[0], value.function, value.args[-1].value
     words = {k: v.value for k, v in value.kwargs}
     if function is named.axis_index:
@@ -96,5 +100,6 @@ def places(batch, numbers):
     return batch.build.apply(np.array, Pack("list", tuple(map(Const, numbers))))
 
 
-BETWEEN = {named.all_gather: all_gather, named.psum_scatter: psum_scatter, named.all_to_all: all_to_all,
-           named.pshuffle: pshuffle, named.ppermute: ppermute}
+BETWEEN: dict[Any, Callable[..., Any]] = {
+    named.all_gather: all_gather, named.psum_scatter: psum_scatter, named.all_to_all: all_to_all,
+    named.pshuffle: pshuffle, named.ppermute: ppermute}

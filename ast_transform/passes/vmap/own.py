@@ -6,22 +6,24 @@ out_batched), where in_batched and out_batched say which values differ between t
 function has a batching rule, too: the tangent of the rule.
 """
 from functools import partial
+from typing import Any
 
 import numpy as np
 
-from gradscribe.ast_transform.core.form import Const, Var
+from gradscribe.ast_transform.core.form import Const, Let, Var
 from gradscribe.ast_transform.core.kinds import Array
 from gradscribe.ast_transform.passes.described import fact_of
+from gradscribe.ast_transform.passes.vmap.state import Batch
 from gradscribe.ast_transform.passes.vmap.varies import differs
 from gradscribe.ast_transform.reader.calls import rule_call
 from gradscribe.ast_transform.reader.closures import substituted_value
-from gradscribe.ast_transform.reader.derivatives import enter, result_operand
+from gradscribe.ast_transform.reader.derivatives import enter, leaves_by_rule, result_operand
 from gradscribe.ast_transform.reader.operands import settle, spelled_value
 from gradscribe.ast_transform.reader.values import Struct
 from gradscribe.ast_transform.source.diagnose import KindError, LanguageError
 
 
-def by_own_rule(batch, step, value):
+def by_own_rule(batch: Batch, step: Let, value: Any) -> None:
     """Batches the call of a function with a batching rule."""
     masks = [batch.mask(a) for a in value.args]
     made, flags = rule_read(batch, step, value.function, list(map(batch.op, value.args)), masks)
@@ -42,7 +44,7 @@ def by_own_rule(batch, step, value):
         batch.scope.append(batch.new[target])
 
 
-def masks_by_own_rule(batch, step, value, masks):
+def masks_by_own_rule(batch: Batch, step: Let, value: Any, masks: list) -> list:
     """The masks of the results of such a call, as the rule says; reads the rule for this alone."""
     outer, origin = batch.build.block, batch.build.origin
     batch.build.block, batch.build.origin = [], step.origin
@@ -62,7 +64,7 @@ def rule_read(batch, step, callee, args, masks):
     """(operands, whether they are batched) of the leaves of the result, by the rule."""
     env = dict(zip([p.value for p in callee.params], args))
     batched = {p.value for p, m in zip(callee.params, masks) if differs(m)}
-    if batched & callee.fixed:
+    if batched & callee.custom.fixed:
         raise LanguageError(f"{callee.label} has a custom batching rule, and a function that is given to it reads "
                             "a value that differs between the examples", step.origin, "Make it an argument.")
 
@@ -71,11 +73,11 @@ def rule_read(batch, step, callee, args, masks):
             return Struct(value.kind, map(flagged, value.items), value.keys, value.cls)
         return value if is_none(value) else Const(value in batched)
     reader = batch.reader
-    given = [batch.count, Struct("list", list(map(flagged, callee.tree))),
-             *(substituted_value(v, env) for v in callee.tree)]
-    made, flags = values_and_flags(reader, callee.rule.vmap_rule, callee.label, given, step.origin)
-    flags = callee.leaves(result_operand(reader, flags), "out_batched of the batch rule", step.origin, False)
-    made = callee.leaves(result_operand(reader, made), "the batch rule", step.origin, False)
+    given = [batch.count, Struct("list", list(map(flagged, callee.custom.tree))),
+             *(substituted_value(v, env) for v in callee.custom.tree)]
+    made, flags = values_and_flags(reader, callee.custom.rule.vmap_rule, callee.label, given, step.origin)
+    flags = leaves_by_rule(callee, result_operand(reader, flags), "out_batched of the batch rule", step.origin, False)
+    made = leaves_by_rule(callee, result_operand(reader, made), "the batch rule", step.origin, False)
     flags = [Const(False) if is_none(f) and is_none(m) else f for f, m in zip(flags, made)]
     if not all(isinstance(f, Const) and isinstance(f.value, bool) for f in flags):
         raise KindError(f"out_batched of the batch rule of {callee.label} must be True or False for each result",

@@ -4,10 +4,11 @@ import builtins
 import inspect
 import math
 import operator
+from typing import Any
 
 import numpy as np
 
-from gradscribe.ast_transform.core.form import Apply, Const, Let, Pack, Var, astray, operands, substituted
+from gradscribe.ast_transform.core.form import Apply, Const, Function, Let, Pack, Var, astray, operands, substituted
 from gradscribe.ast_transform.core.kinds import Array, Listed, Sequence
 from gradscribe.ast_transform.core.operations import as_array, both, either
 from gradscribe.ast_transform.core.rule import SEQUENCE, ByExample
@@ -15,8 +16,8 @@ from gradscribe.ast_transform.passes.activity import rule_of
 from gradscribe.ast_transform.passes.anf import spelled
 from gradscribe.ast_transform.passes.described import fact_of
 from gradscribe.ast_transform.passes.vmap.operations import aligned, op_as_array
+from gradscribe.ast_transform.passes.vmap.state import Batch
 from gradscribe.ast_transform.passes.vmap.varies import joined
-from gradscribe.ast_transform.reader.derivatives import CustomFunction
 from gradscribe.ast_transform.reader.operands import settle
 from gradscribe.ast_transform.reader.rule_inlining import read_part
 from gradscribe.ast_transform.source.diagnose import TransformError
@@ -41,13 +42,13 @@ def of_arrays(batch, value):
     return substituted(value, env)
 
 
-def by_rule(batch, step, value):
+def by_rule(batch: Batch, step: Let, value: Any) -> None:
     function, first = value.function, step.targets[0]
     if isinstance(first.fact, Listed):
         raise ByExample(f"{spelled(function)} gives a list")
     value = of_arrays(batch, value)
-    if isinstance(function, CustomFunction):
-        raise ByExample(f"{function.label} is called for each" if function.rule.mode == "each" else
+    if isinstance(function, Function):
+        raise ByExample(f"{function.label} is called for each" if function.custom.rule.mode == "each" else
                         f"{function.label} has a custom derivative")
     rule = rule_of(function)
     if function in CASTS and len(value.args) == 1:
@@ -57,7 +58,7 @@ def by_rule(batch, step, value):
     if part is None and entrywise(function, rule):
         batch.define(first, entries(batch, function, rule, value, first.fact))
         return
-    if part is None:
+    if rule is None or part is None:
         raise ByExample(f"{spelled(function)} has no form for a whole batch")
     given = given_to(batch, part, rule, value, first)
     try:
