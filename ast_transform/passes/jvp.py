@@ -238,6 +238,15 @@ class Forward:
             value.kind = TANGENT if var.kind != TEMPORARY else TEMPORARY
         self.tangent[var] = value
 
+    def let(self, var, value):
+        self.tangent[var] = self.build.let(f"{var.hint}_dot", value, var.fact, TANGENT)
+
+    def let_several(self, step, held):
+        """Sets the tangents of the results of a call to those of the same call on a tangent."""
+        parts = self.build.several([f"{t.hint}_dot" for t in step.targets], Apply(step.value.function, (held,)),
+                                   [t.fact for t in step.targets], TANGENT)
+        self.tangent.update(zip(step.targets, parts))
+
     def block(self, body):
         for step in body:
             before = self.build.origin
@@ -271,27 +280,17 @@ class Forward:
         elif value.function in (push, push_front):
             stack, v = value.args
             held = self.tangent.get(stack) or zero_tangent(self.build, stack)
-            dot = self.of(v)
-            self.tangent[step.targets[0]] = self.build.let(
-                f"{step.targets[0].hint}_dot", Apply(value.function, (held, dot)), step.targets[0].fact, TANGENT
-            )
+            self.let(step.targets[0], Apply(value.function, (held, self.of(v))))
         elif value.function in (as_array, as_list):
-            held = self.whole_tangent(value.args[0])
-            self.tangent[step.targets[0]] = self.build.let(
-                f"{step.targets[0].hint}_dot", Apply(value.function, (held,)), step.targets[0].fact, TANGENT)
+            self.let(step.targets[0], Apply(value.function, (self.whole_tangent(value.args[0]),)))
         elif value.function in (pop, pop_front):
-            held = self.tangent[value.args[0]]
-            parts = self.build.several([f"{t.hint}_dot" for t in step.targets], Apply(value.function, (held,)),
-                                       [t.fact for t in step.targets], TANGENT)
-            self.tangent.update(zip(step.targets, parts))
+            self.let_several(step, self.tangent[value.args[0]])
         elif value.function is unpacked:
             held = self.tangent.get(value.args[0])
             if isinstance(held, Pack):
                 self.tangent.update(zip(step.targets, held.items))
             elif held is not None:
-                parts = self.build.several([f"{t.hint}_dot" for t in step.targets], Apply(unpacked, (held,)),
-                                           [t.fact for t in step.targets], TANGENT)
-                self.tangent.update(zip(step.targets, parts))
+                self.let_several(step, held)
         elif value.function in (operator.getitem, getattr):
             self.item(step)
         else:
@@ -376,9 +375,7 @@ class Forward:
                     found = Pack(held.kind, found)
                 self.tangent[target] = found
             else:
-                self.tangent[target] = self.build.let(
-                    f"{target.hint}_dot", Apply(step.value.function, (held, index)), target.fact, TANGENT
-                )
+                self.let(target, Apply(step.value.function, (held, index)))
             return
         held = expanded(self.build, held, x)
         self.define(target, self.build.item(held, index, f"{target.hint}_dot"))
@@ -388,9 +385,8 @@ class Forward:
         value = step.value
         rule = rule_of(value.function)
         if rule is None:
-            raise RuleError(
-                f"{spelled(value.function)} has no derivative rule", step.origin, "To add a rule: docs/rules.md"
-            )
+            raise RuleError(f"{spelled(value.function)} has no derivative rule", step.origin,
+                            "To add a rule: docs/rules.md")
         bound = dict(rule.signature.bind(*value.args, **dict(value.kwargs)).arguments)
         if rule.options.get("real_only") and any(
             isinstance(a, Var) and a in self.active and a.fact.kind == "c" for a in value.args
@@ -477,9 +473,8 @@ class Forward:
         if not active & set(rule.active):
             return None
         if stray and rule.function not in SHAPE_ONLY:
-            raise RuleError(
-                f"{spelled(rule.function)} has no derivative with respect to {sorted(stray)[0]}", step.origin
-            )
+            raise RuleError(f"{spelled(rule.function)} has no derivative with respect to {sorted(stray)[0]}",
+                            step.origin)
         return self.call_with(step, rule, bound, changed)
 
     def whole_tangent(self, node):
@@ -525,9 +520,8 @@ class Forward:
                 return read_derivative(self.reader, rule, name, given)
         if name == "primal":
             return self.build.apply(rule.function, *given.values())
-        raise RuleError(
-            f"{spelled(rule.function)} has no rule for forward mode", self.build.origin, "To add it: docs/rules.md"
-        )
+        raise RuleError(f"{spelled(rule.function)} has no rule for forward mode", self.build.origin,
+                        "To add it: docs/rules.md")
 
     # control flow
 
@@ -579,12 +573,6 @@ class Forward:
     def dot_fact(var):
         return Sweep.whole_fact(var) if isinstance(var.fact, Array) and not isinstance(var.fact, Listed) else var.fact
 
-    def step_For(self, step):
-        self.loop(step)
-
-    def step_While(self, step):
-        self.loop(step)
-
     def loop(self, step):
         outer, carried, items = self.build.block, [], []
         for c in step.carries:
@@ -599,11 +587,7 @@ class Forward:
                 if v in self.active and isinstance(source, Var) and source in self.tangent:
                     held = self.tangent[source]
                     held = expanded(self.build, held, source) if isinstance(source.fact, Array) else held
-                    dot = Var(
-                        f"{v.hint}_dot",
-                        v.fact if isinstance(v.fact, Sequence) else self.dot_fact(v),
-                        TANGENT if v.kind != TEMPORARY else TEMPORARY,
-                    )
+                    dot = Var(f"{v.hint}_dot", self.dot_fact(v), TANGENT if v.kind != TEMPORARY else TEMPORARY)
                     if not isinstance(held, Var):
                         held = self.build.let(f"{source.hint}_dot", held, source.fact, TANGENT)
                     items.append((dot, held))
@@ -624,3 +608,5 @@ class Forward:
                              step.policy))
         else:
             outer.append(While(carries, step.head, step.test, body, step.origin, step.policy))
+
+    step_For = step_While = loop

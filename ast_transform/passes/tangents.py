@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from gradscribe.ast_transform.core.form import TANGENT, TEMPORARY, Apply, Const, Pack, Var
+from gradscribe.ast_transform.core.form import TANGENT, TEMPORARY, Apply, Const, Pack, Var, is_application
 from gradscribe.ast_transform.core.kinds import Array, Listed, Sequence, Stack
 from gradscribe.ast_transform.core.operations import no_elements, zeros_in_list
 from gradscribe.ast_transform.passes.anf import Builder
@@ -18,8 +18,7 @@ def zero_tangent(build: Builder, var: Var) -> Any:
     """The zero tangent of a value."""
     if isinstance(var.fact, Sequence):
         return zeros_of(build, var)
-    made = build.made.get(var)
-    if isinstance(var.fact, Stack) or isinstance(made, Apply) and made.function is no_elements:
+    if isinstance(var.fact, Stack) or is_application(build.made.get(var), no_elements):
         return build.let(f"{var.hint}_dot", Apply(no_elements, ()), var.fact, TANGENT)
     if isinstance(var.fact, Listed):
         return build.let(f"{var.hint}_dot", Apply(zeros_in_list, (var,)), var.fact, TANGENT)

@@ -39,6 +39,7 @@ from gradscribe.ast_transform.core.form import (
     all_made,
     all_reads,
     copied,
+    is_application,
     made,
     operands,
     rebuilt,
@@ -46,6 +47,7 @@ from gradscribe.ast_transform.core.form import (
     walk,
 )
 from gradscribe.ast_transform.core.kinds import Array, Length, Listed, Sequence, Stack
+from gradscribe.ast_transform.core.operations import no_elements
 from gradscribe.ast_transform.core.rule import ByExample
 from gradscribe.ast_transform.passes.callees import (
     are_its_own,
@@ -58,7 +60,7 @@ from gradscribe.ast_transform.passes.callees import (
 )
 from gradscribe.ast_transform.passes.coalescing import unset_values
 from gradscribe.ast_transform.passes.described import fact_of
-from gradscribe.ast_transform.passes.vmap.examples import by_example, is_no_list, whole_loop, why_alone
+from gradscribe.ast_transform.passes.vmap.examples import by_example, whole_loop, why_alone
 from gradscribe.ast_transform.passes.vmap.operations import SPECIAL
 from gradscribe.ast_transform.passes.vmap.over import over_axis
 from gradscribe.ast_transform.passes.vmap.own import by_own_rule, masks_by_own_rule
@@ -203,11 +205,10 @@ def number_of_examples(batch, params):
 
 def placed(batch, leaf, axis):
     """(whether a result differs, its operand with the batch along an axis); axis None: the operand as it is."""
-    mask = batch.mask(leaf)
-    fact = fact_of(leaf)
+    mask, fact = batch.mask(leaf), fact_of(leaf)
     if not isinstance(fact, (Array, Sequence)) or axis is None:
         return differs(mask), batch.op(leaf)
-    if isinstance(fact, Sequence) or isinstance(fact, Listed):
+    if isinstance(fact, (Sequence, Listed)):
         return differs(mask), batch.whole(leaf, all_of(fact))
     value = batch.whole(leaf, True)
     if axis % (fact.rank + 1):
@@ -257,7 +258,8 @@ def used_up(batch, body, alone):
                     v in inside for v in all_reads(step)):
                 inside.update(all_made([step]))
                 found.update(maker[v] for v in all_reads(step) if isinstance(v.fact, Stack) and v in maker and
-                             not is_no_list(batch.build.made.get(v)) and not batch.is_batched(body[maker[v]]))
+                             not is_application(batch.build.made.get(v), no_elements) and
+                             not batch.is_batched(body[maker[v]]))
         found = {k for k in found if body[k] not in lists}
         if not found:
             return lists

@@ -31,6 +31,7 @@ from gradscribe.ast_transform.core.form import (
     all_reads,
     blocks,
     copied,
+    is_application,
     made,
     walk,
 )
@@ -54,18 +55,12 @@ def why_alone(batch: Batch, step: Let | For | While | If | Effect) -> str | None
         return "each draws numbers of its own" if is_draw(step.value) else None
     if isinstance(step, If) and batch.differs(step.test):
         return "each takes its own branch"
-    if isinstance(step, While) and batch.differs(step.test):
-        return "each makes its own number of passes"
-    if isinstance(step, For) and batch.differs(step.count):
+    if isinstance(step, (For, While)) and batch.differs(step.count if isinstance(step, For) else step.test):
         return "each makes its own number of passes"
     if batch.is_over(step):
         return None                 # its blocks are checked one by one
-    for block in blocks(step):
-        for inner in block:
-            reason = why_alone(batch, inner)
-            if reason is not None:
-                return reason
-    return None
+    reasons = (why_alone(batch, inner) for block in blocks(step) for inner in block)
+    return next((reason for reason in reasons if reason is not None), None)
 
 
 def whole_loop(batch: Batch, body: list, result: Any) -> bool:
@@ -152,7 +147,7 @@ def input_of(batch, v, index):
     """The operand of one example for a value that the loop reads."""
     if batch.differs(v):
         return example(batch, v, batch.op(v), batch.mask(v), index)
-    if is_no_list(batch.build.made.get(v)):          # each example fills its own list
+    if is_application(batch.build.made.get(v), no_elements):          # each example fills its own list
         return batch.build.let(v.hint, Apply(no_elements, ()), v.fact, v.kind)
     return batch.op(v)
 
@@ -215,10 +210,6 @@ def made_first(batch, var, value, inner, index):
     held = Var(var.hint, inner.fact, var.kind)
     batch.build.block.append(If(first, arm, [], [Join(held, made, inner)], batch.build.origin))
     return held
-
-
-def is_no_list(value: Any) -> bool:
-    return isinstance(value, Apply) and value.function is no_elements
 
 
 def small(step):

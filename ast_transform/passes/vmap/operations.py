@@ -116,8 +116,9 @@ def op_put(batch, step, value):
     else:
         base, place = place_of(batch, u, index)
     if batch.differs(v):
-        taken = rank_taken(batch, u, index)
-        v = aligned(batch, as_an_array(batch, v), taken)
+        with batch.new_block():
+            rank = batch.build.item(u, index).fact.rank         # of one example
+        v = aligned(batch, as_an_array(batch, v), rank)
     else:
         v = batch.op(v)
     batch.let(first, Apply(value.function, (base, place, v)))
@@ -145,14 +146,6 @@ def as_an_array(batch, v):
     batch.varies.masks[array] = True
     op_as_array(batch, Let((array,), None), Apply(as_array, (v,)))
     return array
-
-
-def rank_taken(batch, u, index):
-    """The rank of u[index] for one example."""
-    before = len(batch.build.block)
-    fact = batch.build.item(u, index).fact
-    del batch.build.block[before:]
-    return fact.rank
 
 
 def op_astype(batch, step, value):

@@ -46,18 +46,16 @@ def by_own_rule(batch: Batch, step: Let, value: Any) -> None:
 
 def masks_by_own_rule(batch: Batch, step: Let, value: Any, masks: list) -> list:
     """The masks of the results of such a call, as the rule says; reads the rule for this alone."""
-    outer, origin = batch.build.block, batch.build.origin
-    batch.build.block, batch.build.origin = [], step.origin
+    build = batch.build
+    before = build.block, build.origin, batch.count
+    build.block, build.origin = [], step.origin
     try:
         args = [Var(a.hint, Array(np.dtype(a.fact.dtype), (batch.length, *a.fact.dims)), a.kind)
                 if isinstance(a, Var) and differs(m) else a for a, m in zip(value.args, masks)]
-        count, batch.count = batch.count, batch.build.length(next(a for a, m in zip(args, masks) if differs(m)), 0)
-        try:
-            return rule_read(batch, step, value.function, args, masks)[1]
-        finally:
-            batch.count = count
+        batch.count = build.length(next(a for a, m in zip(args, masks) if differs(m)), 0)
+        return rule_read(batch, step, value.function, args, masks)[1]
     finally:
-        batch.build.block, batch.build.origin = outer, origin
+        build.block, build.origin, batch.count = before
 
 
 def rule_read(batch, step, callee, args, masks):

@@ -76,7 +76,7 @@ def by_rule(batch: Batch, step: Let, value: Any) -> None:
 
 def given_to(batch, part, rule, value, first):
     """The arguments for a record's part `batch`, by name; first: the result of the call."""
-    function, wanted = value.function, wanted_of(part)
+    function, wanted = value.function, inspect.signature(part).parameters
     bound = dict(rule.signature.bind(*value.args, **dict(value.kwargs)).arguments)
     check_lists(batch, function, rule, bound)
     names = [n for n, node in bound.items() if any(map(batch.differs, atoms(node)))]
@@ -208,7 +208,3 @@ def atoms(node):
             yield from atoms(n)
     else:
         yield from operands(node)
-
-
-def wanted_of(part):
-    return inspect.signature(part).parameters

@@ -83,9 +83,8 @@ class Batch:
 
     def like(self, var):
         """A new variable for the batched value of another."""
-        new = Var(var.hint, self.fact(var.fact, self.mask(var)), var.kind, var.again)
-        self.new[var] = new
-        return new
+        self.new[var] = Var(var.hint, self.fact(var.fact, self.mask(var)), var.kind, var.again)
+        return self.new[var]
 
     def let(self, var, value):
         """Adds the operation that makes the batched form of a variable."""
@@ -132,8 +131,7 @@ class Batch:
         if isinstance(held_fact, Opaque):
             return given
         if not isinstance(held_fact, Array) or isinstance(held_fact, Listed):
-            made = self.build.made.get(given)
-            if isinstance(made, Apply) and made.function is no_elements:
+            if is_application(self.build.made.get(given), no_elements):
                 return given            # an empty list needs no batch axis
             raise ByExample("a list is the same for all examples in one place and differs in another")
         return self.repeated(given, held_fact)
