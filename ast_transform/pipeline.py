@@ -16,7 +16,7 @@ from gradscribe.ast_transform.core.kinds import Array, Opaque, unknown
 from gradscribe.ast_transform.mapping import Unrestricted, Vmap
 from gradscribe.ast_transform.passes.accumulators import summed_in_numbers
 from gradscribe.ast_transform.passes.activity import has_scalar_form, is_own, rule_of
-from gradscribe.ast_transform.passes.callees import EVERY, are_its_own, without_calls
+from gradscribe.ast_transform.passes.callees import EVERY, are_its_own, called, without_calls
 from gradscribe.ast_transform.passes.carried_views import carried_views
 from gradscribe.ast_transform.passes.check import check
 from gradscribe.ast_transform.passes.described import fact_of
@@ -32,9 +32,9 @@ from gradscribe.ast_transform.passes.simplify import ask_latest, drop_dead, simp
 from gradscribe.ast_transform.passes.through_views import through_views
 from gradscribe.ast_transform.passes.triangles import by_substitution
 from gradscribe.ast_transform.passes.vjp.reverse import Reverse
-from gradscribe.ast_transform.passes.vmap.batch import Batch
+from gradscribe.ast_transform.passes.vmap.batch import batched
 from gradscribe.ast_transform.passes.zero_arms import in_other_arm
-from gradscribe.ast_transform.reader.derivatives import CustomFunction, entry
+from gradscribe.ast_transform.reader.derivatives import entry
 from gradscribe.ast_transform.reader.gradient_edits import Edit
 from gradscribe.ast_transform.reader.inlining import calls_itself
 from gradscribe.ast_transform.reader.memory import NeedsParts, NeedsPasses, may_be_in
@@ -178,7 +178,7 @@ class Pipeline:
 
     def batch(self, function, mapped, length, label, outputs, strategy="auto", axis_name=None) -> Function:
         with self.builder_restored():
-            return check(Batch(self.reader, label, axis_name, strategy).run(function, mapped, length, outputs), "vmap")
+            return check(batched(self.reader, function, mapped, length, label, outputs, axis_name, strategy), "vmap")
 
     def tangent_over(self, reader, function, args, axes):
         """((value, tangent), whether each leaf of it differs between the examples) of a function that is mapped over
@@ -225,8 +225,7 @@ class Pipeline:
         if self.unroll:
             function.body = self.by_compiled_parts(function.body)
             self.own_functions(function)
-            if any(isinstance(s, Let) and isinstance(s.value, Apply) and isinstance(s.value.function, CustomFunction)
-                   for s in walk(function.body)):
+            if any(callee and callee.custom for callee in map(called, walk(function.body))):
                 function.body = without_calls(function.body, EVERY)
         outside = {v for v, _ in self.reader.environment.captured.values()}
         function = check(carried_views(through_views(function)), "through_views", outside)

@@ -19,7 +19,7 @@ from gradscribe.ast_transform.passes.described import fact_of
 from gradscribe.ast_transform.reader.bfloat16 import Bfloat16
 from gradscribe.ast_transform.reader.outer_state import APPENDED, name_of_object
 from gradscribe.ast_transform.requirements import place_of, place_of_result
-from gradscribe.ast_transform.source.diagnose import EqualLengths, KindError, LanguageError, TransformError
+from gradscribe.ast_transform.source.diagnose import Demand, KindError, LanguageError, TransformError
 from gradscribe.ast_transform.transforms import Identity
 from gradscribe.codegen.interrupts import stopped_cleanly
 from gradscribe.colours import Source
@@ -200,7 +200,7 @@ class Jitted(Transformed):
                 bool(not_empty(facts, words)))
 
     def _ask_for(self, demand, args, kwargs):
-        if not isinstance(demand, EqualLengths):
+        if demand.variable is not None:
             super()._ask_for(demand, args, kwargs)
 
     def _in_short(self, facts, words):
@@ -267,7 +267,7 @@ class Jitted(Transformed):
             rows = [[place[s] for s in symbols if s in place] for symbols in found]
             pairs = tuple((a, b) for a, *others in filter(None, rows) for b in others)
             if self._equal.setdefault(kind, pairs) is pairs and pairs:
-                raise EqualLengths(pairs)
+                raise Demand(None, "lengths that are equal in the example")
         return meet
 
     def code_of(self, normal_form, captured, meet, filled):

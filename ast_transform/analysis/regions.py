@@ -304,10 +304,14 @@ class Names:
 
 
 class Side:
-    """The inequalities of one of two accesses; values that may differ between them are separate unknowns."""
+    """The inequalities of one of two accesses; values that may differ between them are separate unknowns.
 
-    def __init__(self, regions, loops, shared, number):
+    by_axis: the length of an axis is one unknown, whichever array it is read from
+    """
+
+    def __init__(self, regions, loops, shared, number, by_axis=False):
         self.regions, self.loops, self.shared, self.number, self.symbols = regions, loops, shared, number, {}
+        self.by_axis = by_axis
 
     def unknown(self, v):
         """A value as an unknown, which both accesses share if they read it in the same pass."""
@@ -319,10 +323,13 @@ class Side:
         """An integer as a sum of unknowns."""
         if isinstance(node, Const):
             return Linear({}, int(node.value))
+        step = self.regions.maker.get(node)
+        if self.by_axis and isinstance(step, Let) and reads(step.value) == "shape" and len(step.value.args) == 2:
+            of, axis = step.value.args
+            return self.length(of.fact.dims[axis.value].normal())
         length = node.fact.length and node.fact.length.normal()
         if length and (length.symbol is None or length.symbol in self.regions.lasting):
             return self.length(length)
-        step = self.regions.maker.get(node)
         if isinstance(step, For):
             for item, source in step.items:
                 if item is node and (bounds := self.range_of(source)) is not None:

@@ -177,6 +177,7 @@ class Function:
     result: Any
     about: Any = None               # the user's function that it was made from
     notes: dict = field(default_factory=dict)
+    custom: Any = None              # the user's own rule for it: a Custom, see reader/derivatives.py
 
     def __repr__(self):
         return f"Function({self.label})"

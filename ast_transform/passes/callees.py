@@ -29,10 +29,9 @@ from gradscribe.ast_transform.core.form import (
     walk,
 )
 from gradscribe.ast_transform.core.kinds import Array
-from gradscribe.ast_transform.reader.derivatives import CustomFunction
 
 
-def called(step):
+def called(step: Let | For | While | If | Effect) -> Function | None:
     """The function with its own normal form that a statement calls, or None."""
     function = step.value.function if isinstance(step, Let) and isinstance(step.value, Apply) else None
     return function if isinstance(function, Function) else None
@@ -41,7 +40,7 @@ def called(step):
 def is_call(step: Let | For | While | If | Effect) -> bool:
     """Whether a statement calls such a function, and it has no custom rule."""
     callee = called(step)
-    return callee is not None and not isinstance(callee, CustomFunction)
+    return callee is not None and callee.custom is None
 
 
 def is_of_some_lines(callee: Function) -> bool:
@@ -103,11 +102,11 @@ def without_calls(body: Iterable, custom: tuple[str, ...] = (), plain: bool = Tr
     out = []
     for step in body:
         step = rebuilt(step, {}, lambda block: without_calls(block, custom, plain))
-        callee = step.value.function if isinstance(step, Let) and isinstance(step.value, Apply) else None
-        if isinstance(callee, CustomFunction) and callee.rule.mode in custom:
+        callee = called(step)
+        if callee is not None and callee.custom and callee.custom.rule.mode in custom:
             own = Function(callee.label, callee.params, callee.body, callee.result)
             out += without_calls(inlined(Let(step.targets, Apply(own, step.value.args), step.origin)), custom)
-        elif plain and isinstance(callee, Function) and not isinstance(callee, CustomFunction):
+        elif plain and is_call(step):
             out += without_calls(inlined(step), custom)
         else:
             out.append(step)

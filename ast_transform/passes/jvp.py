@@ -43,7 +43,7 @@ from gradscribe.ast_transform.core.form import (
     substituted,
     walk,
 )
-from gradscribe.ast_transform.core.kinds import Array, Listed, Sequence, Stack
+from gradscribe.ast_transform.core.kinds import Array, Listed, Sequence
 from gradscribe.ast_transform.core.operations import (
     add_at,
     as_array,
@@ -61,6 +61,7 @@ from gradscribe.ast_transform.passes.activity import active_values, begun_with, 
 from gradscribe.ast_transform.passes.anf import spelled
 from gradscribe.ast_transform.passes.callees import (
     are_its_own,
+    called,
     in_place_of_calls,
     inlined,
     is_call,
@@ -73,12 +74,12 @@ from gradscribe.ast_transform.passes.described import fact_of
 from gradscribe.ast_transform.passes.reparametrise import reparametrised
 from gradscribe.ast_transform.passes.simplify import drop_dead
 from gradscribe.ast_transform.passes.symbolic import is_array, pair_of, without_zeros, zero_of
-from gradscribe.ast_transform.passes.tangents import Tangents
+from gradscribe.ast_transform.passes.tangents import expanded, in_its_dtype, zero_tangent
 from gradscribe.ast_transform.passes.vjp.expansion import length_of, typed, zero_by_shape
 from gradscribe.ast_transform.passes.vjp.sweep import NESTED, SHAPE_ONLY, Sweep
 from gradscribe.ast_transform.passes.vmap.own import TangentRule
 from gradscribe.ast_transform.reader.calls import several
-from gradscribe.ast_transform.reader.derivatives import CustomFunction, result_operand
+from gradscribe.ast_transform.reader.derivatives import Custom, given_to_rule, leaves_by_rule, result_operand
 from gradscribe.ast_transform.reader.derivatives import _leaves as leaves_of
 from gradscribe.ast_transform.reader.gradient_edits import Edit
 from gradscribe.ast_transform.reader.named_axes import is_collective
@@ -87,7 +88,7 @@ from gradscribe.ast_transform.reader.values import Struct
 from gradscribe.ast_transform.source.diagnose import RuleError, TransformError
 
 
-class Forward(Tangents):
+class Forward:
     """One application of forward mode.
 
     tangent: {value: its tangent}; active: values that have one; known: {(callee, positions of its active arguments):
@@ -136,7 +137,7 @@ class Forward(Tangents):
     def with_tangents(self, body):
         """(the body with callees inlined that have no tangent function of their own, whether there were any)."""
         def instead(step, callee):
-            wrt = () if isinstance(callee, CustomFunction) else self.active_places(step)
+            wrt = () if callee.custom else self.active_places(step)
             return inlined(step) if wrt and self.tangent_of(callee, wrt) is None else None
         return in_place_of_calls(body, instead)
 
@@ -203,9 +204,9 @@ class Forward(Tangents):
             return Pack(node.kind, tuple(self.of(i) for i in node.items), node.keys, node.cls)
         if isinstance(node, Var):
             if isinstance(node.fact, Sequence):
-                return self.tangent.get(node) or self.zero(node)
+                return self.tangent.get(node) or zero_tangent(self.build, node)
             if node.fact.differentiable:
-                return self.fixed(self.expanded(self.tangent.get(node, Const(0.0)), node), self.dot_fact(node))
+                return in_its_dtype(self.build, self.whole_tangent(node), self.dot_fact(node))
         if isinstance(node, Const) and isinstance(fact_of(node), Array):
             return typed(Const(0.0), fact_of(node)) if fact_of(node).differentiable else Const(0.0)
         return Const(0.0) if isinstance(node, Var) else Const(None)
@@ -237,6 +238,15 @@ class Forward(Tangents):
             value.kind = TANGENT if var.kind != TEMPORARY else TEMPORARY
         self.tangent[var] = value
 
+    def let(self, var, value):
+        self.tangent[var] = self.build.let(f"{var.hint}_dot", value, var.fact, TANGENT)
+
+    def let_several(self, step, held):
+        """Sets the tangents of the results of a call to those of the same call on a tangent."""
+        parts = self.build.several([f"{t.hint}_dot" for t in step.targets], Apply(step.value.function, (held,)),
+                                   [t.fact for t in step.targets], TANGENT)
+        self.tangent.update(zip(step.targets, parts))
+
     def block(self, body):
         for step in body:
             before = self.build.origin
@@ -250,11 +260,8 @@ class Forward(Tangents):
     def step_Let(self, step):
         value = step.value
         self.build.block.append(step)
-        if (
-            isinstance(value, Apply)
-            and isinstance(value.function, CustomFunction)
-            and any(v in self.active for v in operands(value))
-        ):
+        callee = called(step)
+        if callee and callee.custom and any(v in self.active for v in operands(value)):
             self.build.block.pop()
             self.own_rule(step)
             return
@@ -272,28 +279,18 @@ class Forward(Tangents):
             self.tangent[step.targets[0]] = self.tangent.get(value.args[0], Const(0.0))
         elif value.function in (push, push_front):
             stack, v = value.args
-            held = self.tangent.get(stack) or self.zero(stack)
-            dot = self.of(v)
-            self.tangent[step.targets[0]] = self.build.let(
-                f"{step.targets[0].hint}_dot", Apply(value.function, (held, dot)), step.targets[0].fact, TANGENT
-            )
+            held = self.tangent.get(stack) or zero_tangent(self.build, stack)
+            self.let(step.targets[0], Apply(value.function, (held, self.of(v))))
         elif value.function in (as_array, as_list):
-            held = self.expanded(self.tangent.get(value.args[0], Const(0.0)), value.args[0])
-            self.tangent[step.targets[0]] = self.build.let(
-                f"{step.targets[0].hint}_dot", Apply(value.function, (held,)), step.targets[0].fact, TANGENT)
+            self.let(step.targets[0], Apply(value.function, (self.whole_tangent(value.args[0]),)))
         elif value.function in (pop, pop_front):
-            held = self.tangent[value.args[0]]
-            parts = self.build.several([f"{t.hint}_dot" for t in step.targets], Apply(value.function, (held,)),
-                                       [t.fact for t in step.targets], TANGENT)
-            self.tangent.update(zip(step.targets, parts))
+            self.let_several(step, self.tangent[value.args[0]])
         elif value.function is unpacked:
             held = self.tangent.get(value.args[0])
             if isinstance(held, Pack):
                 self.tangent.update(zip(step.targets, held.items))
             elif held is not None:
-                parts = self.build.several([f"{t.hint}_dot" for t in step.targets], Apply(unpacked, (held,)),
-                                           [t.fact for t in step.targets], TANGENT)
-                self.tangent.update(zip(step.targets, parts))
+                self.let_several(step, held)
         elif value.function in (operator.getitem, getattr):
             self.item(step)
         else:
@@ -302,27 +299,28 @@ class Forward(Tangents):
     def own_rule(self, step):
         """The tangent of a function with a custom rule."""
         callee = step.value.function
-        if callee.rule.mode == "vmap":
+        rule = callee.custom.rule
+        if rule.mode == "vmap":
             self.batch_rule(step, callee)
             return
-        if callee.rule.mode != "jvp":
+        if rule.mode != "jvp":
             raise RuleError(f"{callee.label} has a custom reverse rule only, forward mode is asked for", step.origin,
                             "Give it gs.custom_jvp, which serves both modes.")
-        args = callee.given(step, self.active)
-        fixed = [args[k] for k in callee.rule.nondiff_argnums]
-        primals = [a for k, a in enumerate(args) if k not in callee.rule.nondiff_argnums]
+        args = given_to_rule(step, self.active)
+        fixed = [args[k] for k in rule.nondiff_argnums]
+        primals = [a for k, a in enumerate(args) if k not in rule.nondiff_argnums]
 
         def dot_of(value):
             if isinstance(value, Struct):
                 return Struct(value.kind, [dot_of(i) for i in value.items], value.keys, value.cls)
             dot = self.tangent.get(value) if isinstance(value, Var) else None
             zero = value not in self.active or isinstance(dot, Const) and dot.value == 0
-            absent = callee.rule.symbolic_zeros and is_array(value) and zero
+            absent = rule.symbolic_zeros and is_array(value) and zero
             return zero_of(self.reader, value) if absent else self.of(value)
 
         given = [*fixed, Struct("tuple", primals), Struct("tuple", [dot_of(a) for a in primals])]
-        ys, dots = (callee.leaves(result_operand(self.reader, without_zeros(self.reader, p)), "the rule", step.origin)
-                    for p in pair_of(self.reader, callee.rule, callee, given, step))
+        ys, dots = (leaves_by_rule(callee, result_operand(self.reader, without_zeros(self.reader, part)), "the rule",
+                                   step.origin) for part in pair_of(self.reader, callee, given, step))
         for t, y, dot in zip(step.targets, ys, dots):
             self.build.block.append(Let((t,), y, step.origin))
             if t.fact.differentiable:
@@ -330,7 +328,7 @@ class Forward(Tangents):
 
     def batch_rule(self, step, callee):
         """The tangent of a function with a custom rule for batches: a function that has such a rule, too."""
-        callee.given(step, self.active)
+        given_to_rule(step, self.active)
         wanted = {p.value: a for p, a in zip(callee.params, step.value.args) if a in self.active}
         outer, origin = self.build.block, self.build.origin
         plain = Function(callee.label, callee.params, callee.body, callee.result)
@@ -345,10 +343,10 @@ class Forward(Tangents):
             return inner.tangent[value] if value in wanted else value if none else Const(0.0)
         leaves = [leaf for part in made.result.items for leaf in leaves_of(part)]
         given = [*step.value.args, *map(self.of, wanted.values())]
-        new = CustomFunction(made.label, made.params, made.body, Pack("tuple", tuple(leaves)), callee.about, {},
-                             TangentRule(callee.rule),
-                             [Struct("tuple", callee.tree), Struct("tuple", list(map(dot_of, callee.tree)))],
-                             callee.fixed, Pack("tuple", (callee.like, callee.like)))
+        own = callee.custom
+        tree = [Struct("tuple", own.tree), Struct("tuple", list(map(dot_of, own.tree)))]
+        new = Function(made.label, made.params, made.body, Pack("tuple", tuple(leaves)), callee.about, {}, Custom(
+            TangentRule(own.rule), tree, own.fixed, Pack("tuple", (own.like, own.like))))
         half = len(step.targets)
         hints = [t.hint for t in step.targets]
         facts = [*(t.fact for t in step.targets),
@@ -377,11 +375,9 @@ class Forward(Tangents):
                     found = Pack(held.kind, found)
                 self.tangent[target] = found
             else:
-                self.tangent[target] = self.build.let(
-                    f"{target.hint}_dot", Apply(step.value.function, (held, index)), target.fact, TANGENT
-                )
+                self.let(target, Apply(step.value.function, (held, index)))
             return
-        held = self.expanded(held, x)
+        held = expanded(self.build, held, x)
         self.define(target, self.build.item(held, index, f"{target.hint}_dot"))
 
     def by_rule(self, step, several=False):
@@ -389,9 +385,8 @@ class Forward(Tangents):
         value = step.value
         rule = rule_of(value.function)
         if rule is None:
-            raise RuleError(
-                f"{spelled(value.function)} has no derivative rule", step.origin, "To add a rule: docs/rules.md"
-            )
+            raise RuleError(f"{spelled(value.function)} has no derivative rule", step.origin,
+                            "To add a rule: docs/rules.md")
         bound = dict(rule.signature.bind(*value.args, **dict(value.kwargs)).arguments)
         if rule.options.get("real_only") and any(
             isinstance(a, Var) and a in self.active and a.fact.kind == "c" for a in value.args
@@ -450,15 +445,15 @@ class Forward(Tangents):
             return [self.build.multiply(self.tangent[operand], partial)]
         if rule.kind == "bilinear":
             if isinstance(operand, Var):
-                return [self.call_with(step, rule, bound, {argument: self.expanded(self.tangent[operand], operand)})]
+                return [self.call_with(step, rule, bound, {argument: self.whole_tangent(operand)})]
             out = []
             items = operand.items if isinstance(operand, Pack) else operand
             for k, v in enumerate(items):
                 if isinstance(v, Var) and v in self.active and v in self.tangent:
-                    changed = [*items[:k], self.expanded(self.tangent[v], v), *items[k + 1:]]
+                    changed = [*items[:k], self.whole_tangent(v), *items[k + 1:]]
                     out.append(self.call_with(step, rule, bound, {argument: tuple(changed)}))
             return out
-        given = {"y": y, f"{argument}_dot": self.expanded(self.tangent[operand], operand), **bound}
+        given = {"y": y, f"{argument}_dot": self.whole_tangent(operand), **bound}
         return [self.part(rule, f"jvp_{argument}", given)]
 
     def same_call(self, step, bound, active, rule):
@@ -478,14 +473,13 @@ class Forward(Tangents):
         if not active & set(rule.active):
             return None
         if stray and rule.function not in SHAPE_ONLY:
-            raise RuleError(
-                f"{spelled(rule.function)} has no derivative with respect to {sorted(stray)[0]}", step.origin
-            )
+            raise RuleError(f"{spelled(rule.function)} has no derivative with respect to {sorted(stray)[0]}",
+                            step.origin)
         return self.call_with(step, rule, bound, changed)
 
     def whole_tangent(self, node):
         if isinstance(node, Var):
-            return self.expanded(self.tangent.get(node, Const(0.0)), node)
+            return expanded(self.build, self.tangent.get(node, Const(0.0)), node)
         if isinstance(node, Const) and isinstance(node.value, np.ndarray):
             return Const(np.zeros_like(node.value))
         return Const(0.0)
@@ -509,7 +503,7 @@ class Forward(Tangents):
         if is_collective(step.value) or function in (put, put_add, add_at, float, complex) or rule.options.get("own"):
             fact = target.fact
             if function in (put, put_add, add_at):
-                args[0] = self.fixed(args[0], self.dot_fact(target))
+                args[0] = in_its_dtype(self.build, args[0], self.dot_fact(target))
         elif function is astype:
             return self.build.cast(args[0], target.fact.dtype)
         elif getattr(function, "__name__", "") in ("unbroadcast", "broadcast_like"):
@@ -526,9 +520,8 @@ class Forward(Tangents):
                 return read_derivative(self.reader, rule, name, given)
         if name == "primal":
             return self.build.apply(rule.function, *given.values())
-        raise RuleError(
-            f"{spelled(rule.function)} has no rule for forward mode", self.build.origin, "To add it: docs/rules.md"
-        )
+        raise RuleError(f"{spelled(rule.function)} has no rule for forward mode", self.build.origin,
+                        "To add it: docs/rules.md")
 
     # control flow
 
@@ -560,8 +553,8 @@ class Forward(Tangents):
                 zero = zero_by_shape(self.function, self.build, self.dot_fact(side), f"{side.hint}_dot")
                 return UNDEFINED if zero is None else zero
             if value is None:
-                value = self.zero(side)
-            return self.expanded(value, side) if isinstance(side.fact, Array) else value
+                value = zero_tangent(self.build, side)
+            return expanded(self.build, value, side) if isinstance(side.fact, Array) else value
         if isinstance(side, Const) and isinstance(fact_of(side), Array):
             return Const(0.0)
         if isinstance(side, Pack):
@@ -574,17 +567,11 @@ class Forward(Tangents):
         want = self.dot_fact(var)
         if isinstance(dot, Const) and isinstance(fact, Array) and fact.weak and not want.dims and want.kind == "f":
             return dot
-        return self.fixed(dot, want)
+        return in_its_dtype(self.build, dot, want)
 
     @staticmethod
     def dot_fact(var):
         return Sweep.whole_fact(var) if isinstance(var.fact, Array) and not isinstance(var.fact, Listed) else var.fact
-
-    def step_For(self, step):
-        self.loop(step)
-
-    def step_While(self, step):
-        self.loop(step)
 
     def loop(self, step):
         outer, carried, items = self.build.block, [], []
@@ -599,12 +586,8 @@ class Forward(Tangents):
             for v, source in step.items:
                 if v in self.active and isinstance(source, Var) and source in self.tangent:
                     held = self.tangent[source]
-                    held = self.expanded(held, source) if isinstance(source.fact, Array) else held
-                    dot = Var(
-                        f"{v.hint}_dot",
-                        v.fact if isinstance(v.fact, Sequence) else self.dot_fact(v),
-                        TANGENT if v.kind != TEMPORARY else TEMPORARY,
-                    )
+                    held = expanded(self.build, held, source) if isinstance(source.fact, Array) else held
+                    dot = Var(f"{v.hint}_dot", self.dot_fact(v), TANGENT if v.kind != TEMPORARY else TEMPORARY)
                     if not isinstance(held, Var):
                         held = self.build.let(f"{source.hint}_dot", held, source.fact, TANGENT)
                     items.append((dot, held))
@@ -613,10 +596,9 @@ class Forward(Tangents):
         self.block(step.body)
         carries = list(step.carries)
         for c, dot, init in carried:
-            next_dot = self.side(c.next, c.inner) if not (isinstance(c.next, Var) and c.next not in self.tangent and
-                                                          isinstance(c.next.fact, Stack)) else self.zero(c.next)
+            next_dot = self.side(c.next, c.inner)
             if isinstance(next_dot, Const) and isinstance(c.inner.fact, Array) and c.inner.fact.dims:
-                next_dot = self.expanded(next_dot, c.inner)
+                next_dot = expanded(self.build, next_dot, c.inner)
             end = Var(dot.hint, self.dot_fact(c.outer), TANGENT)
             carries.append(Carry(dot, init, self.handed(next_dot, c.next, c.inner), end))
             self.tangent[c.outer] = end
@@ -626,3 +608,5 @@ class Forward(Tangents):
                              step.policy))
         else:
             outer.append(While(carries, step.head, step.test, body, step.origin, step.policy))
+
+    step_For = step_While = loop

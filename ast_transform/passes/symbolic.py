@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gradscribe.ast_transform.core.form import Const, Let, Var
+from gradscribe.ast_transform.core.form import Const, Function, Let, Var
 from gradscribe.ast_transform.core.kinds import Array
 from gradscribe.ast_transform.passes.described import fact_of
 from gradscribe.ast_transform.reader.derivatives import enter
@@ -15,7 +15,6 @@ from gradscribe.ast_transform.source.diagnose import KindError
 from gradscribe.runtime.derivatives import CustomVJPPrimal, SymbolicZero
 
 if TYPE_CHECKING:
-    from gradscribe.ast_transform.reader.derivatives import CustomFunction
     from gradscribe.ast_transform.reader.states import Reader
 
 
@@ -47,9 +46,9 @@ def told(reader: "Reader", value: Any, active: set[Var]) -> Any:
         "record", [v, Const(v in active)], ("value", "perturbed"), CustomVJPPrimal))
 
 
-def pair_of(reader: "Reader", rule: Any, callee: "CustomFunction", args: list, step: Let) -> list:
+def pair_of(reader: "Reader", callee: Function, args: list, step: Let) -> list:
     """[value, tangent], as a custom rule for forward mode returns them."""
-    pair = settle(reader, enter(reader, rule.rule, args, {}))
+    pair = settle(reader, enter(reader, callee.custom.rule.rule, args, {}))
     if not isinstance(pair, Struct) or pair.kind not in ("tuple", "list") or len(pair.items) != 2:
         raise KindError(f"the rule of {callee.label} must return a pair, (value, tangent); it returns "
                         f"{spelled_value(reader, pair)}", step.origin, "Return both: return y, y_dot.")

@@ -74,17 +74,6 @@ def through_views(function: Function) -> Function:
     return function
 
 
-class Here(Side):
-    """The unknowns of one access, in which the length of an axis is one unknown, whichever array it is read from."""
-
-    def value(self, node):
-        step = self.regions.maker.get(node)
-        if isinstance(step, Let) and reads(step.value) == "shape" and len(step.value.args) == 2:
-            of, axis = step.value.args
-            return self.length(of.fact.dims[axis.value].normal())
-        return super().value(node)
-
-
 def operation_of(maker: dict[Var, Any], v: Var) -> Any:
     """The operation that makes a value, through copies; None of other values.
 
@@ -228,7 +217,7 @@ class ThroughViews:
         """
         if not whole(place):
             return False
-        here = Here(self.regions, loops, loops, 0)
+        here = Side(self.regions, loops, loops, 0, by_axis=True)
         at, length, facts = here.value(place), here.length(dim.normal()), here.bounds()
         facts += here.lengths()
         if not at.terms and at.constant >= 0 and (last is False or dim.demand(at.constant + (0 if last else 1))):
@@ -291,7 +280,7 @@ class ThroughViews:
         """(an unknown summand or None, a known number): an integer as their sum."""
         if isinstance(node, Const):
             return None, node.value
-        made, here = self.made(node), Here(self.regions, (), (), 0)
+        made, here = self.made(node), Side(self.regions, (), (), 0, by_axis=True)
         for arg in made.args if isinstance(made, Apply) else ():
             if isinstance(arg, Var) and whole(arg):
                 more = here.value(node) - here.value(arg)

@@ -21,6 +21,7 @@ from gradscribe.ast_transform.core.form import (
     Apply,
     Const,
     Function,
+    Let,
     Pack,
     Param,
     Var,
@@ -351,8 +352,8 @@ def call_custom(reader: Reader, rule: Any, function: Callable, args: list, words
     no_open_list(reader, result, f"the derivative of {label}")
     leaves = list(_leaves(result))
     whole = leaves[0] if len(leaves) == 1 else Pack("tuple", tuple(leaves))
-    callee = CustomFunction(label, _parameters(env), body, whole, function, {}, rule, inner_args,
-                            frozenset(fixed), result)
+    callee = Function(label, _parameters(env), body, whole, function, {},
+                      Custom(rule, inner_args, frozenset(fixed), result))
     facts = [leaf.fact if isinstance(leaf, Var) else fact_of(leaf) if type(leaf.value) in (int, float, complex) else
              Array(float) for leaf in leaves]
     targets = reader.build.several([label] * len(leaves), Apply(callee, tuple(env.values())), facts)
@@ -442,34 +443,39 @@ def operands_as_parameters(reader: Reader, value, wanted, env):
 
 
 @dataclass(eq=False)
-class CustomFunction(Function):
-    """A callee with a custom derivative; `tree` holds its arguments in terms of its parameters."""
-    rule: Any = None
-    tree: list | None = None
-    fixed: frozenset = frozenset()      # parameters that the rule gives no adjoint for
-    like: object = None                 # the result of the function itself
+class Custom:
+    """The derivative or the batching rule that the user has given for a function, as `Function.custom`."""
+    rule: Any
+    tree: list                          # the function's arguments in terms of its parameters
+    fixed: frozenset                    # parameters that the rule gives no adjoint for
+    like: object                        # the result of the function itself
 
-    def leaves(self, result, what, origin, shapes=True):
-        """The leaves of the rule's result, in the order of the function's leaves; shapes: require equal shapes."""
-        def refusal(same):
-            return KindError(
-                f"{what} of {self.label} gives {with_keys(result, spell(fact_of(result)))}, the function itself "
-                f"{with_keys(self.like, spell(fact_of(self.like)))}", origin, f"Give both the same {same}.")
-        found = list(_leaves_like(self.like, result, lambda: refusal("structure")))
-        if shapes and not all(map(may_fit, found, _leaves(self.like))):
-            raise refusal("shape")
-        return found
 
-    def given(self, step, active):
-        """The arguments of a call in the form that the rule takes."""
-        env = dict(zip([p.value for p in self.params], step.value.args))
-        for p in self.fixed:
-            if env[p] in active:
-                raise LanguageError(
-                    f"{self.label} brings its own derivative, which says nothing of {p.hint}: a function that is given "
-                    "to it reads it, or it is in nondiff_argnums", step.origin,
-                    f"Make {p.hint} an argument: fun, values = gs.closure_convert(fun, x), and give it the values.")
-        return [substituted_value(v, env) for v in self.tree]
+def leaves_by_rule(callee: Function, result: Any, what: str, origin: Any, shapes: bool = True) -> list:
+    """The leaves of a result that the rule gives, in the order of the function's own; shapes: they have its own."""
+    like = callee.custom.like
+
+    def refusal(same):
+        return KindError(
+            f"{what} of {callee.label} gives {with_keys(result, spell(fact_of(result)))}, the function itself "
+            f"{with_keys(like, spell(fact_of(like)))}", origin, f"Give both the same {same}.")
+    found = list(_leaves_like(like, result, lambda: refusal("structure")))
+    if shapes and not all(map(may_fit, found, _leaves(like))):
+        raise refusal("shape")
+    return found
+
+
+def given_to_rule(step: Let, active: Collection) -> list:
+    """The arguments of a call of a function with a custom rule, as the rule takes them."""
+    callee = step.value.function
+    env = dict(zip([p.value for p in callee.params], step.value.args))
+    for p in callee.custom.fixed:
+        if env[p] in active:
+            raise LanguageError(
+                f"{callee.label} brings its own derivative, which says nothing of {p.hint}: a function that is given "
+                "to it reads it, or it is in nondiff_argnums", step.origin,
+                f"Make {p.hint} an argument: fun, values = gs.closure_convert(fun, x), and give it the values.")
+    return [substituted_value(v, env) for v in callee.custom.tree]
 
 
 def _as_given(value):

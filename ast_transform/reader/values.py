@@ -332,7 +332,7 @@ class Pullback:
     """A custom backward rule: its function, its residuals, and the arguments whose adjoints it returns."""
 
     def __init__(self, callee, residuals, args):
-        self.callee, self.rule, self.residuals, self.args = callee, callee.rule, residuals, args
+        self.callee, self.rule, self.residuals, self.args = callee, callee.custom.rule, residuals, args
         self.__name__ = "pullback"
 
 

@@ -83,19 +83,11 @@ KNOWN = ("Write a literal, or pass it as an argument of its own that is a plain 
 
 
 class Demand(Exception):
-    """A parameter must be static; the caller specialises again with its value."""
+    """The caller must specialise again: with the value of a parameter or, if `variable` is None, with equal lengths."""
 
     def __init__(self, variable, reason, origin=None):
         super().__init__(reason)
         self.variable, self.reason, self.origin = variable, reason, origin
-
-
-class EqualLengths(Demand):
-    """Equal lengths of the example arguments must be unified; `pairs`: their places among all lengths."""
-
-    def __init__(self, pairs):
-        super().__init__(None, "lengths that are equal in the example")
-        self.pairs = pairs
 
 
 def render(error: TransformError) -> str:

@@ -111,7 +111,7 @@ UNSEEN = {                          # why no case shows it: file: function and m
             "Rewritten.length: {}: the shape of the result is not known when transforming"],
         "ast_transform/passes/vjp/control.py": [
             "zeros_again: {} may have no value before the loop, and its shape changes from pass to pass"],
-        "ast_transform/passes/vmap/examples.py": ["Examples.example: a list differs between the examples"],
+        "ast_transform/passes/vmap/examples.py": ["example: a list differs between the examples"],
         "gradscribe/files.py": ["written: {} has not ended after {} s on an example of its kinds"],
         "codegen/standing.py": [
             "Module.text: two things are named {} in one file",

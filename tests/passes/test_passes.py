@@ -15,10 +15,10 @@ from gradscribe.ast_transform.passes import simplify
 from gradscribe.ast_transform.passes.check import check
 from gradscribe.ast_transform.passes.jvp import Forward
 from gradscribe.ast_transform.passes.vjp import reverse
-from gradscribe.ast_transform.passes.vmap.batch import Batch
+from gradscribe.ast_transform.passes.vmap.batch import batched
 
 CASES = {**simplify_cases.CASES, **algebra_cases.CASES, **memory_cases.CASES, **other_cases.CASES}
-MODES = [Forward, reverse.Reverse, Batch]
+MODES = [Forward, reverse.Reverse, batched]
 DRIVERS = [pipeline.Pipeline.finished, pipeline.Pipeline.nested, simplify.simplify, reverse.Reverse.run,
            mapping.OnDevices.read]
 

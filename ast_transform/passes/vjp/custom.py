@@ -12,7 +12,14 @@ from gradscribe.ast_transform.core.kinds import Array
 from gradscribe.ast_transform.passes.described import fact_of
 from gradscribe.ast_transform.passes.symbolic import is_array, is_zero, pair_of, without_zeros, zero_of
 from gradscribe.ast_transform.passes.vjp.expansion import expanded, unbroadcast_adjoint, zero_adjoint
-from gradscribe.ast_transform.reader.derivatives import enter, may_fit, refilled, result_operand, to_value
+from gradscribe.ast_transform.reader.derivatives import (
+    enter,
+    leaves_by_rule,
+    may_fit,
+    refilled,
+    result_operand,
+    to_value,
+)
 from gradscribe.ast_transform.reader.operands import settle, spelled_value
 from gradscribe.ast_transform.reader.registered import as_children
 from gradscribe.ast_transform.reader.values import Struct, with_keys
@@ -29,7 +36,7 @@ def own_rule(sweep: "Sweep", step: Let, dys: list) -> None:
         return transposed_rule(sweep, step, mark, dy)
     absent = zero_of if mark.rule.symbolic_zeros else lambda reader, t: zero_adjoint(sweep, t)
     dy = [absent(sweep.reader, t) if d is None else expanded(sweep, d, t) for d, t in zip(dys, step.targets)]
-    value = to_value(sweep.reader, refilled(mark.callee.like, iter(dy)))
+    value = to_value(sweep.reader, refilled(mark.callee.custom.like, iter(dy)))
     fixed = [mark.args[k] for k in mark.rule.nondiff_argnums]
     found = as_children(sweep.reader, enter(sweep.reader, mark.rule.bwd, [*fixed, mark.residuals, value], {}))
     wanted = [a for k, a in enumerate(mark.args) if k not in mark.rule.nondiff_argnums]
@@ -85,9 +92,9 @@ def transposed_rule(sweep, step, mark, dy):
 
     outer, sweep.build.block = sweep.build.block, []
     tangents = Struct("tuple", [dot_of(a) for a in from_args])
-    y_dot = pair_of(sweep.reader, mark.rule, mark.callee, [*fixed, Struct("tuple", from_args), tangents], step)[1]
+    y_dot = pair_of(sweep.reader, mark.callee, [*fixed, Struct("tuple", from_args), tangents], step)[1]
     y_dot = result_operand(sweep.reader, without_zeros(sweep.reader, y_dot))
-    y_dot = Pack("tuple", tuple(mark.callee.leaves(y_dot, "the rule", step.origin)))
+    y_dot = Pack("tuple", tuple(leaves_by_rule(mark.callee, y_dot, "the rule", step.origin)))
     body, sweep.build.block = sweep.build.block, outer
     function = Function(sweep.label, [Param(v.hint, v) for v in dots], body, y_dot)
     inner = sweep.engine.again()

@@ -75,7 +75,7 @@ from gradscribe.ast_transform.passes.vjp.precision import complex_by_path, has_p
 from gradscribe.ast_transform.passes.vjp.segments import segmented
 from gradscribe.ast_transform.passes.vjp.sweep import Sweep
 from gradscribe.ast_transform.reader.closures import substituted_value
-from gradscribe.ast_transform.reader.derivatives import CustomFunction, enter, result_operand
+from gradscribe.ast_transform.reader.derivatives import enter, given_to_rule, leaves_by_rule, result_operand
 from gradscribe.ast_transform.reader.gradient_edits import Edit
 from gradscribe.ast_transform.reader.operands import settle
 from gradscribe.ast_transform.reader.values import Pullback, Struct, variables_in
@@ -232,8 +232,8 @@ class Reverse:
     def with_costly_calls_inlined(self, body, active):
         """Inlines callees whose backward half needs more than arguments and result."""
         def instead(step, callee):
-            if isinstance(callee, CustomFunction) and any(a in active for a in operands(step.value)):
-                if callee.rule.mode == "vmap":
+            if callee.custom and any(a in active for a in operands(step.value)):
+                if callee.custom.rule.mode == "vmap":
                     raise RuleError(f"{callee.label} has a custom batching rule and no reverse rule",
                                     step.origin, "Wrap it in gs.custom_vjp, and give it its defvjp.")
                 return self.with_own_rule(step, callee, active)
@@ -243,13 +243,13 @@ class Reverse:
 
     def with_own_rule(self, step, callee, active):
         """The forward half of a custom derivative, and a mark (Pullback) at which the sweep calls its backward half."""
-        if callee.rule.mode == "each":
+        reader, rule = self.reader, callee.custom.rule
+        if rule.mode == "each":
             return without_calls([step], ("each",))
-        if callee.rule.mode == "jvp" and self.linear:       # in a tangent, which the rule is not for
+        if rule.mode == "jvp" and self.linear:       # in a tangent, which the rule is not for
             return without_calls([step], ("jvp",))
-        reader = self.reader
-        args = callee.given(step, active)
-        if callee.rule.mode == "jvp":       # the call stays, so that another derivative finds its rule
+        args = given_to_rule(step, active)
+        if rule.mode == "jvp":       # the call stays, so that another derivative finds its rule
             copies = {v: v.like() for v in dict.fromkeys(operands(step.value))}
             values = tuple(t.like() for t in step.targets)
             return [*(Let((copy,), Apply(held, (v,)), step.origin) for v, copy in copies.items()),
@@ -262,16 +262,15 @@ class Reverse:
                 v: reader.build.let(v.hint, Apply(held, (v,)), v.fact, v.kind) for a in args for v in variables_in(a)
             }
             given = [substituted_value(a, copies) for a in args]
-            if callee.rule.symbolic_zeros:
+            if rule.symbolic_zeros:
                 wanted = {copies[v] for v in copies if v in active}
-                given = [a if k in callee.rule.nondiff_argnums else told(reader, a, wanted)
-                         for k, a in enumerate(given)]
-            made_value = settle(reader, enter(reader, callee.rule.fwd, given, {}))
+                given = [a if k in rule.nondiff_argnums else told(reader, a, wanted) for k, a in enumerate(given)]
+            made_value = settle(reader, enter(reader, rule.fwd, given, {}))
             if not isinstance(made_value, Struct) or len(made_value.items) != 2:
                 raise KindError(f"the forward half of {callee.label} must return (value, residuals)", step.origin,
                                 "The backward half is given the residuals.")
             y, residuals = made_value.items
-            results = tuple(callee.leaves(result_operand(reader, y), "the forward half", step.origin))
+            results = tuple(leaves_by_rule(callee, result_operand(reader, y), "the forward half", step.origin))
             body = reader.build.block
         finally:
             reader.build.block, reader.build.origin = outer, origin

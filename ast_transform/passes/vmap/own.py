@@ -6,84 +6,81 @@ out_batched), where in_batched and out_batched say which values differ between t
 function has a batching rule, too: the tangent of the rule.
 """
 from functools import partial
+from typing import Any
 
 import numpy as np
 
-from gradscribe.ast_transform.core.form import Const, Var
+from gradscribe.ast_transform.core.form import Const, Let, Var
 from gradscribe.ast_transform.core.kinds import Array
 from gradscribe.ast_transform.passes.described import fact_of
+from gradscribe.ast_transform.passes.vmap.state import Batch
 from gradscribe.ast_transform.passes.vmap.varies import differs
 from gradscribe.ast_transform.reader.calls import rule_call
 from gradscribe.ast_transform.reader.closures import substituted_value
-from gradscribe.ast_transform.reader.derivatives import enter, result_operand
+from gradscribe.ast_transform.reader.derivatives import enter, leaves_by_rule, result_operand
 from gradscribe.ast_transform.reader.operands import settle, spelled_value
 from gradscribe.ast_transform.reader.values import Struct
 from gradscribe.ast_transform.source.diagnose import KindError, LanguageError
 
 
-class OwnRules:
-    def by_own_rule(self, step, value):
-        """Batches the call of a function with a batching rule."""
-        masks = [self.varies.of(a) for a in value.args]
-        made, flags = self.rule_read(step, value.function, list(map(self.op, value.args)), masks)
-        for target, node, flag in zip(step.targets, made, flags):
-            if is_none(node):
-                self.new[target] = node
-                continue
-            fact, label = fact_of(node), value.function.label
-            rank = target.fact.rank + flag if isinstance(target.fact, Array) else None
-            if not isinstance(fact, Array) or fact.rank != rank:
-                raise KindError(f"the batch rule of {label} gives {spelled_value(self.reader, node)} as "
-                                f"{'the batch of ' * flag}{spelled_value(self.reader, target)}", step.origin,
-                                "Examples lie along axis 0 of what out_batched says is batched.")
-            if flag:
-                self.define(target, node)
-                continue
-            self.new[target] = node if not differs(self.varies.of(target)) else self.repeated(node, target.fact)
-            self.scope.append(self.new[target])
+def by_own_rule(batch: Batch, step: Let, value: Any) -> None:
+    """Batches the call of a function with a batching rule."""
+    masks = [batch.mask(a) for a in value.args]
+    made, flags = rule_read(batch, step, value.function, list(map(batch.op, value.args)), masks)
+    for target, node, flag in zip(step.targets, made, flags):
+        if is_none(node):
+            batch.new[target] = node
+            continue
+        fact, label = fact_of(node), value.function.label
+        rank = target.fact.rank + flag if isinstance(target.fact, Array) else None
+        if not isinstance(fact, Array) or fact.rank != rank:
+            raise KindError(f"the batch rule of {label} gives {spelled_value(batch.reader, node)} as "
+                            f"{'the batch of ' * flag}{spelled_value(batch.reader, target)}", step.origin,
+                            "Examples lie along axis 0 of what out_batched says is batched.")
+        if flag:
+            batch.define(target, node)
+            continue
+        batch.new[target] = node if not batch.differs(target) else batch.repeated(node, target.fact)
+        batch.scope.append(batch.new[target])
 
-    def masks_by_own_rule(self, step, value, masks):
-        """The masks of the results of such a call, as the rule says; reads the rule for this alone."""
-        outer, origin = self.build.block, self.build.origin
-        self.build.block, self.build.origin = [], step.origin
-        try:
-            args = [Var(a.hint, self.batched_fact(a.fact), a.kind) if isinstance(a, Var) and differs(m) else a
-                    for a, m in zip(value.args, masks)]
-            count, self.count = self.count, self.build.length(next(
-                a for a, m in zip(args, masks) if differs(m)), 0)
-            try:
-                return self.rule_read(step, value.function, args, masks)[1]
-            finally:
-                self.count = count
-        finally:
-            self.build.block, self.build.origin = outer, origin
 
-    def batched_fact(self, fact):
-        return Array(np.dtype(fact.dtype), (self.length, *fact.dims))
+def masks_by_own_rule(batch: Batch, step: Let, value: Any, masks: list) -> list:
+    """The masks of the results of such a call, as the rule says; reads the rule for this alone."""
+    build = batch.build
+    before = build.block, build.origin, batch.count
+    build.block, build.origin = [], step.origin
+    try:
+        args = [Var(a.hint, Array(np.dtype(a.fact.dtype), (batch.length, *a.fact.dims)), a.kind)
+                if isinstance(a, Var) and differs(m) else a for a, m in zip(value.args, masks)]
+        batch.count = build.length(next(a for a, m in zip(args, masks) if differs(m)), 0)
+        return rule_read(batch, step, value.function, args, masks)[1]
+    finally:
+        build.block, build.origin, batch.count = before
 
-    def rule_read(self, step, callee, args, masks):
-        """(operands, whether they are batched) of the leaves of the result, by the rule."""
-        env = dict(zip([p.value for p in callee.params], args))
-        batched = {p.value for p, m in zip(callee.params, masks) if differs(m)}
-        if batched & callee.fixed:
-            raise LanguageError(f"{callee.label} has a custom batching rule, and a function that is given to it reads "
-                                "a value that differs between the examples", step.origin, "Make it an argument.")
 
-        def flagged(value):
-            if isinstance(value, Struct):
-                return Struct(value.kind, map(flagged, value.items), value.keys, value.cls)
-            return value if is_none(value) else Const(value in batched)
-        reader = self.reader
-        given = [self.count, Struct("list", list(map(flagged, callee.tree))),
-                 *(substituted_value(v, env) for v in callee.tree)]
-        made, flags = values_and_flags(reader, callee.rule.vmap_rule, callee.label, given, step.origin)
-        flags = callee.leaves(result_operand(reader, flags), "out_batched of the batch rule", step.origin, False)
-        made = callee.leaves(result_operand(reader, made), "the batch rule", step.origin, False)
-        flags = [Const(False) if is_none(f) and is_none(m) else f for f, m in zip(flags, made)]
-        if not all(isinstance(f, Const) and isinstance(f.value, bool) for f in flags):
-            raise KindError(f"out_batched of the batch rule of {callee.label} must be True or False for each result",
-                            step.origin, "Write literals, or make it of in_batched.")
-        return made, [f.value for f in flags]
+def rule_read(batch, step, callee, args, masks):
+    """(operands, whether they are batched) of the leaves of the result, by the rule."""
+    env = dict(zip([p.value for p in callee.params], args))
+    batched = {p.value for p, m in zip(callee.params, masks) if differs(m)}
+    if batched & callee.custom.fixed:
+        raise LanguageError(f"{callee.label} has a custom batching rule, and a function that is given to it reads "
+                            "a value that differs between the examples", step.origin, "Make it an argument.")
+
+    def flagged(value):
+        if isinstance(value, Struct):
+            return Struct(value.kind, map(flagged, value.items), value.keys, value.cls)
+        return value if is_none(value) else Const(value in batched)
+    reader = batch.reader
+    given = [batch.count, Struct("list", list(map(flagged, callee.custom.tree))),
+             *(substituted_value(v, env) for v in callee.custom.tree)]
+    made, flags = values_and_flags(reader, callee.custom.rule.vmap_rule, callee.label, given, step.origin)
+    flags = leaves_by_rule(callee, result_operand(reader, flags), "out_batched of the batch rule", step.origin, False)
+    made = leaves_by_rule(callee, result_operand(reader, made), "the batch rule", step.origin, False)
+    flags = [Const(False) if is_none(f) and is_none(m) else f for f, m in zip(flags, made)]
+    if not all(isinstance(f, Const) and isinstance(f.value, bool) for f in flags):
+        raise KindError(f"out_batched of the batch rule of {callee.label} must be True or False for each result",
+                        step.origin, "Write literals, or make it of in_batched.")
+    return made, [f.value for f in flags]
 
 
 def is_none(value):

@@ -41,7 +41,6 @@ from gradscribe.ast_transform.core.operations import (
     unpacked,
 )
 from gradscribe.ast_transform.passes.activity import rule_of
-from gradscribe.ast_transform.reader.derivatives import CustomFunction
 from gradscribe.ast_transform.reader.named_axes import COLLECTIVES
 from gradscribe.runtime import collectives as named
 
@@ -57,7 +56,7 @@ def differs(mask: bool | tuple) -> bool:
 def brings_batch(value: Any) -> bool:
     """Whether a value is a call of a function with a batching rule."""
     function = value.function if isinstance(value, Apply) else None
-    return isinstance(function, CustomFunction) and function.rule.mode == "vmap"
+    return isinstance(function, Function) and function.custom is not None and function.custom.rule.mode == "vmap"
 
 
 def is_over(value: Any, axis: Hashable) -> bool:
