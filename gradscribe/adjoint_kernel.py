@@ -11,7 +11,7 @@ import numpy as np
 from gradscribe.ast_transform.requirements import place_of
 from gradscribe.ast_transform.source.diagnose import KindError, LanguageError
 from gradscribe.codegen import cache
-from gradscribe.codegen.kernels.given import OfKernel
+from gradscribe.codegen.kernels.given import in_given_arrays, of_kernel
 from gradscribe.codegen.kernels.thread import SAME_FOR_ALL, thread_of
 from gradscribe.codegen.targets.cuda.adjoint import adjoint_of
 from gradscribe.colours import Source
@@ -29,7 +29,7 @@ class OfThread(Transformed):
         """The finished normal form for such arguments, and the arrays that it reads from outside."""
         names = self.parameter_names(len(args))
         made, pipeline = self.normal_form(names, *self._described(args, {}, names), nested=False)
-        return pipeline.nested(self.transform.in_given_arrays(made)), pipeline.reader.environment.captured
+        return pipeline.nested(in_given_arrays(made, self.transform.settings)), pipeline.reader.environment.captured
 
 
 class Adjoint:
@@ -139,7 +139,7 @@ class Adjoint:
         wanted = [n for k, n in enumerate(self.names) if n in floating and (
             self.argnums is None or k in self.argnums or n in thread.written)]
         numbers = {n: len(thread.places) + self.names.index(n) for n in wanted}
-        pullback = OfThread(thread.function, OfKernel(outs, thread.written, numbers))
+        pullback = OfThread(thread.function, of_kernel(outs, thread.written, numbers))
         args = [tuple(given[self.names.index(n)] for n in outs), *[np.int64(0)] * len(thread.places), *given]
         adjoint = adjoint_of(functools.partial(pullback.form, args), thread, kinds, wanted, self.__name__, self.place)
         return thread, wanted, adjoint, *bound(adjoint.text, self.backend)

@@ -225,8 +225,8 @@ def undifferentiated(fn, args):
     """The function without its derivatives but with its vmaps, and its arguments."""
     batches = []
     while isinstance(fn, Transformed):
-        if isinstance(fn.transform, Vmap):
-            batches.append(fn.transform)
+        if isinstance(fn.transform.settings, Vmap):
+            batches.append(fn.transform.settings)
         else:
             args = fn.transform.split(None, list(args))[0]
         fn = fn.base

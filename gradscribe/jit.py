@@ -20,7 +20,7 @@ from gradscribe.ast_transform.reader.bfloat16 import Bfloat16
 from gradscribe.ast_transform.reader.outer_state import APPENDED, name_of_object
 from gradscribe.ast_transform.requirements import place_of, place_of_result
 from gradscribe.ast_transform.source.diagnose import EqualLengths, KindError, LanguageError, TransformError
-from gradscribe.ast_transform.transforms import Identity
+from gradscribe.ast_transform.transforms import identity
 from gradscribe.codegen.interrupts import stopped_cleanly
 from gradscribe.colours import Source
 from gradscribe.entry import OTHER, entry_for
@@ -133,7 +133,7 @@ class Jitted(Transformed):
         names = () if static_argnames is None else \
             (static_argnames,) if isinstance(static_argnames, str) else tuple(static_argnames)
         numbers = [counted(base, k, "static_argnums") for k in numbers]
-        self.base, self.transform = base, Identity()
+        self.base, self.transform = base, identity()
         own = self.parameter_names(64)
         self.given_static = (*numbers, *names, *(own.index(n) for n in names if n in own))
         self.fastmath, self.parallel = bool(fastmath), bool(parallel)

@@ -12,7 +12,7 @@ import numpy as np
 
 from gradscribe import machine
 from gradscribe.api import _base, _dummy, _plain
-from gradscribe.ast_transform.mapping import OnDevices, Vmap
+from gradscribe.ast_transform.mapping import on_devices, vmap
 from gradscribe.ast_transform.reader.values import Derived
 from gradscribe.ast_transform.source.diagnose import KindError
 from gradscribe.entry import OTHER, entry_for
@@ -77,24 +77,6 @@ def pmap(
     return Pmapped(fun, axis_name, in_axes, out_axes, static_broadcasted_argnums, devices, backend, axis_size, compress)
 
 
-class AsVmap(Vmap):
-    """pmap inside a function that is being transformed."""
-
-    def __init__(self, static, *options):
-        super().__init__(*options)
-        self.static = static
-
-    def read(self, reader, base, args, words):
-        """Read a call, with axis None for static arguments."""
-        axes = self.in_axes
-        if any(k < len(args) for k in self.static) and (not isinstance(axes, (tuple, list)) or len(axes) == len(args)):
-            axes = axes if isinstance(axes, (tuple, list)) else [axes] * len(args)
-            whole = AsVmap((), tuple(None if k in self.static else axis for k, axis in enumerate(axes)), self.out_axes,
-                           self.axis_name, self.axis_size)
-            return whole.read(reader, base, args, words)
-        return super().read(reader, base, args, words)
-
-
 class Pmapped(Transformed):
     """A function on many devices; `source` is the text that each one runs."""
 
@@ -108,7 +90,7 @@ class Pmapped(Transformed):
                             "True takes sums of double precision in single precision.")
         self.static = (static,) if isinstance(static, int) else tuple(static)
         self.name = NAMELESS if axis_name is None else axis_name
-        super().__init__(base, AsVmap(self.static, in_axes, out_axes, axis_name, axis_size))
+        super().__init__(base, vmap(in_axes, out_axes, axis_name, axis_size, static=self.static))
         self.in_axes = tuple(in_axes) if isinstance(in_axes, list) else in_axes
         self.out_axes, self.axis_size, self.backend = out_axes, axis_size, backend
         self.devices = None if devices is None else list(devices)
@@ -163,7 +145,7 @@ class Pmapped(Transformed):
     def compiled_by(self, compiler, key, size, overlap):
         """The function for a number of devices, which `compiler` compiles once for each key."""
         if key not in self.programs:
-            transform = OnDevices({self.name: size}, overlap, self.compress)
+            transform = on_devices({self.name: size}, overlap, self.compress)
             self.programs[key] = compiler(Transformed(self.base, transform), self.static)
         self.last = self.programs[key]
         return self.last

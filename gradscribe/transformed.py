@@ -291,11 +291,10 @@ class Transformed(Named):
 
     def _converted(self, facts, words):
         """Promote Python ints that are differentiated to float; returns their positions."""
-        wanted = getattr(self.transform, "wanted", None)
-        if wanted is None or self.transform.prefix not in ("grad", "value_and_grad", "jac"):
+        if self.transform.prefix not in ("grad", "value_and_grad"):
             return ()
         out = []
-        for k in wanted(None, self.base, facts, words):
+        for k in self.transform.wanted(None, self.transform.settings, self.base, facts, words):
             if isinstance(k, int) and isinstance(facts[k], Array) and facts[k].dtype is int:
                 facts[k] = Array(float)
                 out.append(k)
