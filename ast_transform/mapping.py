@@ -67,15 +67,14 @@ def vmap(*settings: Any, **more: Any) -> Transform:
 
 def read_batch(reader, transform, base, args, words):
     """The value of vmap(base)(*args, **words)."""
-    settings = transform.settings
-    axes, static = settings.in_axes, [k for k in settings.static if k < len(args)]
-    if isinstance(axes, list):
-        axes = tuple(axes)
-    if static and (not isinstance(axes, tuple) or len(axes) == len(args)):
-        axes = axes if isinstance(axes, tuple) else (axes,) * len(args)
+    call, axes = Batched(reader, transform.settings, base), transform.settings.in_axes
+    static = transform.settings.static
+    axes = tuple(axes) if isinstance(axes, list) else axes
+    if any(k < len(args) for k in static) and not isinstance(axes, tuple):
+        axes = (axes,) * len(args)
+    if isinstance(axes, tuple) and len(axes) == len(args):
         axes = tuple(None if k in static else axis for k, axis in enumerate(axes))
-    call = Batched(reader, settings, base)
-    return call.value(axes, args, words, lambda node, place: call.outputs(node, settings.out_axes, place))
+    return call.value(axes, args, words, lambda node, place: call.outputs(node, call.settings.out_axes, place))
 
 
 def read_differing(reader, in_axes: tuple, base, args):

@@ -38,7 +38,6 @@ from gradscribe.ast_transform.source.diagnose import KindError
 
 
 def only_primals(reader, args):
-    """(arguments of the function, further arguments), for a transformed function that takes those of the function."""
     return args, []
 
 
@@ -49,7 +48,7 @@ class Transform:
     prefix: of the transformed function's name
     settings: a tuple, which the functions below are given
     reads(reader, transform, base, args, words): the value of a call, as `read`
-    split(reader, args): the arguments of the function, and further ones, tangents or adjoints
+    split(reader, args): the arguments of the function, and further ones: tangents or adjoints
     names(names): the parameter names of the transformed function, from those of the function
     wanted, derived: see `call_derived`
     """
@@ -204,12 +203,10 @@ def vjp(aux=False, again=False, valued=False) -> Transform:
 
 
 def dy_apart(reader, args):
-    """The primals, and the adjoint of the result."""
     return args[1:], args[:1]
 
 
 def dy_first(names):
-    """The names of the primals, after that of the adjoint of the result."""
     return [fresh("dy", names), *names]
 
 
@@ -267,7 +264,6 @@ def jvp(tangent_only=False, aux=False, again=False, valued=False) -> Transform:
 
 
 def tangents_apart(reader, args):
-    """The primals, and their tangents."""
     half = len(args) // 2
     if len(args) != 2 * half:
         raise KindError(f"each primal needs a tangent; {len(args)} arguments are given", caller_of(reader),
@@ -276,7 +272,6 @@ def tangents_apart(reader, args):
 
 
 def with_dots(names):
-    """The names of the primals, before those of their tangents."""
     out = list(names)
     for n in names:
         out.append(fresh(f"{n}_dot", out))
@@ -330,20 +325,15 @@ def tangent_operands(reader, primal, tangent):
 # without a derivative
 
 def value_only(prefix: str) -> Transform:
-    """The value of the function, whose writes into its arguments do not reach the caller's arrays.
-
-    prefix: of the transformation that needs the value
-    """
+    """The value, as that transformation needs it: writes into arguments do not reach the caller's arrays."""
     return Transform(prefix, wanted=every_place, derived=unchanged)
 
 
 def every_place(reader, settings, base, args, words):
-    """The places of all arguments."""
     return [*range(len(args)), *words]
 
 
 def unchanged(reader, settings, call):
-    """The function that is called."""
     return call.function, list
 
 

@@ -18,6 +18,7 @@ from gradscribe.ast_transform.source.diagnose import KindError
 from gradscribe.entry import OTHER, entry_for
 from gradscribe.frames import public
 from gradscribe.jit import CHOSEN, ENTRIES, Jitted, OnDevice, standing_for
+from gradscribe.named import bound, found_on, reduced, take_name
 from gradscribe.runtime import groups, teams
 from gradscribe.steps import step_of
 from gradscribe.threads import one_thread_each
@@ -77,10 +78,11 @@ def pmap(
     return Pmapped(fun, axis_name, in_axes, out_axes, static_broadcasted_argnums, devices, backend, axis_size, compress)
 
 
-class Pmapped(Transformed):
+class Pmapped:
     """A function on many devices; `source` is the text that each one runs."""
 
-    made_by = "pmap"
+    __reduce_ex__ = reduced
+    __get__ = bound
 
     def __init__(self, base, axis_name, in_axes, out_axes, static, devices, backend, axis_size, compress=False):
         if backend not in (None, "threads", "mpi", "cpu", "gpu", "cuda"):
@@ -90,19 +92,27 @@ class Pmapped(Transformed):
                             "True takes sums of double precision in single precision.")
         self.static = (static,) if isinstance(static, int) else tuple(static)
         self.name = NAMELESS if axis_name is None else axis_name
-        super().__init__(base, vmap(in_axes, out_axes, axis_name, axis_size, static=self.static))
+        mapping = vmap(in_axes, out_axes, axis_name, axis_size, static=self.static)
+        self.as_vmap = Transformed(base, mapping, made_by="pmap")
         self.in_axes = tuple(in_axes) if isinstance(in_axes, list) else in_axes
         self.out_axes, self.axis_size, self.backend = out_axes, axis_size, backend
         self.devices = None if devices is None else list(devices)
         self.compress = bool(compress)
-        self.__name__ = f"pmap_{getattr(base, '__name__', 'f')}"
+        take_name(self, base, f"pmap_{getattr(base, '__name__', 'f')}")
+        self.as_vmap.__name__ = self.__name__
+        self.__setstate__({})
 
-    _made_later = (*Transformed._made_later, "programs", "last", "_steps", "_seen", "_launchers")
+    def __getstate__(self):
+        return {k: v for k, v in vars(self).items() if k not in ("programs", "last", "_steps", "_seen", "_launchers")}
 
-    def _begin(self):
-        super()._begin()
-        self.programs, self.last = {}, None
-        self._steps, self._seen, self._launchers = [], set(), {}
+    def __setstate__(self, state):
+        vars(self).update(state, programs={}, last=None, _steps=[], _seen=set(), _launchers={})
+
+    def __getattr__(self, name: str) -> Any:
+        return found_on(self, "as_vmap", name)
+
+    def __repr__(self):
+        return repr(self.as_vmap)
 
     @public
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -127,7 +137,7 @@ class Pmapped(Transformed):
     @property
     def source(self):
         """The text that each device ran last; that of vmap before the first call."""
-        return source_of(self.last) if self.last is not None else super().source
+        return source_of(self.last) if self.last is not None else self.as_vmap.source
 
     @property
     def lowered(self):
@@ -249,7 +259,7 @@ class Pmapped(Transformed):
             return
 
         def call(*given):
-            self.last, program._last = program, version
+            self.last, program.made._last = program, version
             with one_thread_each():
                 return step(*given)
 

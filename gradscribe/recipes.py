@@ -16,7 +16,7 @@ from gradscribe import api
 from gradscribe.ast_transform.mapping import Vmap
 from gradscribe.ast_transform.source.diagnose import KindError
 from gradscribe.ast_transform.transforms import Gradient, Linear
-from gradscribe.transformed import Transformed
+from gradscribe.transformed import is_transformed
 
 # --- transformations --------------------------------------------------------------------------------------------------
 
@@ -27,7 +27,7 @@ def recipe(fn: Any) -> str:
     >>> recipe(gs.vmap(gs.grad(lambda w, x: w * x, argnums=(0, 1)), in_axes=(None, 0)))
     'vmap(grad(f, argnums=(0, 1)), in_axes=(None, 0))'
     """
-    if not isinstance(fn, Transformed):
+    if not is_transformed(fn):
         return "f"
     inner, name, t = recipe(fn.base), fn.transform.prefix, fn.transform.settings
     words: dict[str, tuple[Any, Any]] = {}
@@ -65,7 +65,7 @@ def cooked(text: str, function: Callable) -> Any:
 
 def users_function(fn: Any) -> Any:
     """The user's function, below all transformations."""
-    while isinstance(fn, Transformed):
+    while is_transformed(fn):
         fn = fn.base
     return fn
 
