@@ -5,6 +5,7 @@ Forward mode takes one direction for each entry of the argument, reverse mode on
 """
 import functools
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -33,7 +34,7 @@ from gradscribe.ast_transform.transforms import (
 )
 
 
-def jacobian(argnums=0, forward=True, aux=False, holomorphic=False) -> Transform:
+def jacobian(argnums: Any = 0, forward: bool = True, aux: bool = False, holomorphic: bool = False) -> Transform:
     """The derivative of every entry of the result by every entry of the argument: result axes first."""
     return Transform("jacfwd" if forward else "jacrev", Gradient(argnums, None, False, aux, holomorphic, True),
                      reads=read_jacobian)

@@ -21,6 +21,7 @@ from gradscribe.ast_transform.reader.draws import as_parameter
 from gradscribe.ast_transform.reader.dynamic_lists import no_open_list
 from gradscribe.ast_transform.reader.operands import as_operand, as_struct, settle
 from gradscribe.ast_transform.reader.registered import as_children, as_seen_by_caller
+from gradscribe.ast_transform.reader.states import Reader
 from gradscribe.ast_transform.reader.values import Struct
 from gradscribe.ast_transform.requirements import caller_of, fact_of_value, place_of, place_of_result
 from gradscribe.ast_transform.source.diagnose import KindError
@@ -77,12 +78,12 @@ def read_batch(reader, transform, base, args, words):
     return call.value(axes, args, words, lambda node, place: call.outputs(node, call.settings.out_axes, place))
 
 
-def read_differing(reader, in_axes: tuple, base, args):
+def read_differing(reader: Reader, in_axes: tuple, base: Any, args: list) -> tuple[Any, list[bool]]:
     """(value of vmap(base)(*args), whether each leaf of it differs between the examples).
 
     The batch axis is the first of each leaf that differs, and no other leaf has one.
     """
-    flags = []
+    flags: list[bool] = []
 
     def outputs(node, place):
         if isinstance(node, Pack):

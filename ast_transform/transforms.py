@@ -13,14 +13,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gradscribe.ast_transform.core.form import ADJOINT, Const, Pack, Param, Var
+from gradscribe.ast_transform.core.form import ADJOINT, Const, Function, Pack, Param, Var
 from gradscribe.ast_transform.core.kinds import Array, Sequence, holds_numbers, is_function, spell
 from gradscribe.ast_transform.passes.described import AS_ARRAY, fact_of
 from gradscribe.ast_transform.passes.simplify import drop_dead
 from gradscribe.ast_transform.passes.vjp.sweep import Sweep
-from gradscribe.ast_transform.reader.derivatives import _label, call_derived, enter
+from gradscribe.ast_transform.reader.derivatives import Call, _label, call_derived, enter
 from gradscribe.ast_transform.reader.operands import as_operand, settle
 from gradscribe.ast_transform.reader.outer_state import acts_once
+from gradscribe.ast_transform.reader.states import Reader
 from gradscribe.ast_transform.reader.values import FunctionValue, Struct
 from gradscribe.ast_transform.requirements import (
     AS_PARTS,
@@ -98,7 +99,7 @@ def grad(*settings: Any, **more: Any) -> Transform:
     return Transform("value_and_grad" if made.value else "grad", made, wanted=grad_places, derived=gradient)
 
 
-def grad_places(reader, settings, base, args, words):
+def grad_places(reader: Reader | None, settings: Gradient, base: Any, args: list, words: dict[str, Any]) -> list:
     """The places of the arguments that argnums and argnames choose."""
     argnums, argnames, count = settings.argnums, settings.argnames, len(args)
     numbers = []
@@ -196,7 +197,7 @@ class Linear(NamedTuple):
     tangent_only: bool = False          # jvp: without the value
 
 
-def vjp(aux=False, again=False, valued=False) -> Transform:
+def vjp(aux: bool = False, again: bool = False, valued: bool = False) -> Transform:
     """(dy, x, ...) -> the adjoints of x, ...; dy is the adjoint of the result."""
     return Transform("vjp", Linear(aux, again, valued), split=dy_apart, names=dy_first,
                      wanted=partial(differentiated, "vjp"), derived=pullback)
@@ -210,9 +211,10 @@ def dy_first(names):
     return [fresh("dy", names), *names]
 
 
-def pullback(reader, settings, call):
+def pullback(reader: Reader, settings: Linear, call: Call) -> tuple[Function, Callable[[], list]]:
     """The pullback of the function that is called."""
-    function, aux, leaves = call.function, settings.aux, []
+    leaves: list[Var] = []
+    function, aux = call.function, settings.aux
     if aux:
         check_pair(function.result, function, caller_of(reader.engine.reader))
     seeds = seed_of(function.result.items[0] if aux else function.result, leaves)
@@ -257,7 +259,7 @@ def adjoint_operands(reader, value, seed):
         yield as_operand(reader, value)
 
 
-def jvp(tangent_only=False, aux=False, again=False, valued=False) -> Transform:
+def jvp(tangent_only: bool = False, aux: bool = False, again: bool = False, valued: bool = False) -> Transform:
     """(x, ..., x_dot, ...) -> (y, y_dot)"""
     return Transform("jvp", Linear(aux, again, valued, tangent_only), split=tangents_apart, names=with_dots,
                      wanted=partial(differentiated, "jvp"), derived=pushforward)
@@ -342,7 +344,7 @@ def identity() -> Transform:
     return Transform("jit", reads=read_plainly)
 
 
-def read_plainly(reader, transform, base, args, words):
+def read_plainly(reader: Reader, transform: Transform, base: Any, args: list, words: dict[str, Any]) -> Any:
     """The value of base(*args, **words)."""
     value = enter(reader, base, args, words)
     plain = isinstance(base, types.FunctionType)        # a derivative that it calls sets reader.label, too

@@ -109,7 +109,7 @@ def arrays_in(facts):
             yield from arrays_in(fact.elements)
 
 
-def agree(made, given) -> bool:
+def agree(made: Iterable[Length], given: Iterable[Length]) -> bool:
     """Whether given lengths satisfy those that a version was made for: equal ones equal, constant ones the same."""
     seen: dict[Any, int] = {}
     for a, b in zip(made, given):
