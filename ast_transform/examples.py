@@ -10,7 +10,7 @@ f(x):
 import numpy as np
 
 from gradscribe.ast_transform.core.form import Function
-from gradscribe.ast_transform.mapping import Vmap
+from gradscribe.ast_transform.mapping import vmap
 from gradscribe.ast_transform.passes.described import describe
 from gradscribe.ast_transform.pipeline import Pipeline
 from gradscribe.ast_transform.shown import show  # noqa: F401  (examples print what they make)
@@ -43,7 +43,7 @@ def batched(text, *args, axes=0) -> Function:
     """The first function in a text mapped over a batch, before simplification."""
     function = from_text(text, {"np": np}, f"<example {text}>")
     names = function.__code__.co_varnames[:len(args)]
-    transform = Vmap(axes)
+    transform = vmap(axes)
     return Pipeline().normal_form(Transforming(transform, function), names,
                                   [describe(a, n) for a, n in zip(args, names)], {}, f"vmap_{function.__name__}")
 

@@ -4,13 +4,16 @@
 Forward mode takes one direction for each entry of the argument, reverse mode one for each entry of the result.
 """
 import functools
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
 from gradscribe.ast_transform.core.form import Const, Pack
 from gradscribe.ast_transform.core.kinds import Array, spell
-from gradscribe.ast_transform.mapping import Vmap
+from gradscribe.ast_transform.mapping import vmap
 from gradscribe.ast_transform.passes.described import fact_of
+from gradscribe.ast_transform.reader.derivatives import call_derived
 from gradscribe.ast_transform.reader.draws import drawn_once
 from gradscribe.ast_transform.reader.operands import as_operand, settle, spelled_value
 from gradscribe.ast_transform.reader.outer_state import acts_once
@@ -18,105 +21,114 @@ from gradscribe.ast_transform.reader.registered import as_children, as_seen_by_c
 from gradscribe.ast_transform.reader.values import Derived, Section, Struct
 from gradscribe.ast_transform.requirements import caller_of, check_inputs, place_of_result
 from gradscribe.ast_transform.source.diagnose import KindError
-from gradscribe.ast_transform.transforms import Grad, Jvp, Value, Vjp, label_of, leaves_of, parameter_names
+from gradscribe.ast_transform.transforms import (
+    Gradient,
+    Transform,
+    grad_places,
+    jvp,
+    label_of,
+    leaves_of,
+    parameter_names,
+    value_only,
+    vjp,
+)
 
 
-class Jacobian(Grad):
+def jacobian(argnums: Any = 0, forward: bool = True, aux: bool = False, holomorphic: bool = False) -> Transform:
     """The derivative of every entry of the result by every entry of the argument: result axes first."""
+    return Transform("jacfwd" if forward else "jacrev", Gradient(argnums, None, False, aux, holomorphic, True),
+                     reads=read_jacobian)
 
-    def __init__(self, argnums=0, forward=True, aux=False, holomorphic=False):
-        super().__init__(argnums, None, False, aux, holomorphic, True)
-        self.forward = forward
-        self.prefix = "jacfwd" if forward else "jacrev"
 
-    def read(self, reader, base, args, words):
-        args, before = [settle(reader, as_children(reader, a)) for a in args], reader.draws.drawn
-        words = {k: as_children(reader, v) for k, v in words.items()}
-        since = len(reader.build.block)
-        y = as_children(reader, settle(reader, Value(self.prefix).read(reader, base, args, words)))
-        drawn_once(reader, before, "a Jacobian")
-        acts_once(reader.build.block[since:], "a Jacobian")
-        aux = None
-        if self.aux:
-            y, aux = settle(reader, y.items[0]), y.items[1]
-        places = self.wanted(reader, base, args, words)
-        names = parameter_names(base, len(args))
-        for k in places:
-            check_inputs(args[k], names[k], self.prefix, self.holomorphic, base, caller_of(reader))
+def read_jacobian(reader, transform, base, args, words):
+    """The Jacobian of base(*args, **words)."""
+    settings, prefix = transform.settings, transform.prefix
+    args, before = [settle(reader, as_children(reader, a)) for a in args], reader.draws.drawn
+    words = {k: as_children(reader, v) for k, v in words.items()}
+    since = len(reader.build.block)
+    y = as_children(reader, settle(reader, value_only(prefix).read(reader, base, args, words)))
+    drawn_once(reader, before, "a Jacobian")
+    acts_once(reader.build.block[since:], "a Jacobian")
+    aux = None
+    if settings.aux:
+        y, aux = settle(reader, y.items[0]), y.items[1]
+    places = grad_places(reader, settings, base, args, words)
+    names = parameter_names(base, len(args))
+    for k in places:
+        check_inputs(args[k], names[k], prefix, settings.holomorphic, base, caller_of(reader))
 
-        front = (0,) if self.aux else ()
+    front = (0,) if settings.aux else ()
 
-        def by_argument(place, value, result):
-            """The derivatives of one leaf of the result with respect to each leaf of an argument."""
-            return each_leaf(reader, args[place], lambda x, path: x if _is_none(x) else self.leaf(
-                reader, Section(base, args, words, place, path, front + result), x, value))
+    def by_argument(place, value, result):
+        """The derivatives of one leaf of the result with respect to each leaf of an argument."""
+        return each_leaf(reader, args[place], lambda x, path: x if _is_none(x) else by_leaf(
+            reader, transform, Section(base, args, words, place, path, front + result), x, value))
 
-        if self.many:
-            out = each_leaf(reader, y, lambda value, result: Struct(
-                "tuple", [by_argument(p, value, result) for p in places]))
-        else:
-            out = each_leaf(reader, y, lambda value, result: by_argument(places[0], value, result))
-        reader.context.label = f"{self.prefix}_{label_of(base)}"
-        return as_seen_by_caller(reader, Struct("tuple", [out, aux]) if self.aux else out)
+    if settings.many:
+        out = each_leaf(reader, y, lambda value, result: Struct(
+            "tuple", [by_argument(p, value, result) for p in places]))
+    else:
+        out = each_leaf(reader, y, lambda value, result: by_argument(places[0], value, result))
+    reader.context.label = f"{prefix}_{label_of(base)}"
+    return as_seen_by_caller(reader, Struct("tuple", [out, aux]) if settings.aux else out)
 
-    def leaf(self, reader, section, x, y):
-        fx, fy = fact_of(x), fact_of(y)
-        if not isinstance(fy, Array):
-            raise KindError(
-                f"{self.prefix} needs a function that returns arrays, not {spelled_value(reader, y)}",
-                place_of_result(section.base, caller_of(reader)),
-                "Return numbers, arrays or containers of them.",
-            )
-        if fy.kind == "c" and not self.holomorphic:
-            raise KindError(
-                f"{self.prefix} needs a real result, not {spell(fy)}",
-                place_of_result(section.base, caller_of(reader)),
-                "Pass holomorphic=True, or take np.real.",
-            )
-        if fy.kind in "iub":
-            return reader.build.apply(
-                np.zeros,
-                Pack(
-                    "tuple",
-                    tuple(
-                        [
-                            *(reader.build.length(y, k) for k in range(fy.rank)),
-                            *(reader.build.length(x, k) for k in range(fx.rank)),
-                        ]
-                    ),
-                ),
-            )
-        tangent, adjoint = Jvp(tangent_only=True, again=True), First(again=True)
-        size, basis = self.directions(reader, x if self.forward else y, args_of(section))
-        if size is None:
-            derivative = Derived(tangent if self.forward else adjoint, section)
-            return derivative.transform.read(reader, section, [x, basis] if self.forward else [basis, x], {})
-        if self.forward:
-            columns = Vmap((None, 0)).read(reader, Derived(tangent, section), [x, basis], {})
-            columns = as_operand(reader, columns)
-            out = reader.build.apply(np.transpose, columns) if fy.rank == 1 else reader.build.apply(
-                np.moveaxis, columns, Const(0), Const(-1)) if fy.rank else columns
-        else:
-            out = Vmap((0, None)).read(reader, Derived(adjoint, section), [basis, x], {})
-        if (fx if self.forward else fy).rank > 1:
-            lengths = [n for v in (y, x) for n in lengths_of(reader, v, args_of(section))]
-            out = reader.build.apply(np.reshape, as_operand(reader, out), Pack("tuple", tuple(lengths)))
-        dtype = np.result_type(np.dtype(fx.dtype), np.dtype(fy.dtype))
-        return reader.build.cast(out, dtype) if fact_of(out).dtype != dtype else out
 
-    @staticmethod
-    def directions(reader, value, arguments):
-        """(number of entries of a value, a basis of unit directions for them); (None, 1) for a number."""
-        fact = fact_of(value)
-        if not fact.rank:
-            return None, Const(1.0)
-        lengths = lengths_of(reader, value, arguments)
-        size = functools.reduce(reader.build.multiply, lengths)
-        words = {} if fact.dtype == np.float64 else {"dtype": Const(np.dtype(fact.dtype))}
-        basis = reader.build.apply(np.eye, size, **words)
-        if fact.rank > 1:
-            basis = reader.build.apply(np.reshape, basis, Pack("tuple", (size, *lengths)))
-        return size, basis
+def by_leaf(reader, transform, section, x, y):
+    """The derivative of a leaf of the result by a leaf of an argument."""
+    fx, fy, forward = fact_of(x), fact_of(y), transform.prefix == "jacfwd"
+    if not isinstance(fy, Array):
+        raise KindError(
+            f"{transform.prefix} needs a function that returns arrays, not {spelled_value(reader, y)}",
+            place_of_result(section.base, caller_of(reader)),
+            "Return numbers, arrays or containers of them.",
+        )
+    if fy.kind == "c" and not transform.settings.holomorphic:
+        raise KindError(
+            f"{transform.prefix} needs a real result, not {spell(fy)}",
+            place_of_result(section.base, caller_of(reader)),
+            "Pass holomorphic=True, or take np.real.",
+        )
+    if fy.kind in "iub":
+        shape = [reader.build.length(v, k) for v, fact in ((y, fy), (x, fx)) for k in range(fact.rank)]
+        return reader.build.apply(np.zeros, Pack("tuple", tuple(shape)))
+    derivative = Derived(jvp(tangent_only=True, again=True) if forward else first_adjoint(), section)
+    size, basis = directions(reader, x if forward else y, args_of(section))
+    if size is None:
+        return derivative.transform.read(reader, section, [x, basis] if forward else [basis, x], {})
+    if forward:
+        columns = as_operand(reader, vmap((None, 0)).read(reader, derivative, [x, basis], {}))
+        out = reader.build.apply(np.transpose, columns) if fy.rank == 1 else reader.build.apply(
+            np.moveaxis, columns, Const(0), Const(-1)) if fy.rank else columns
+    else:
+        out = vmap((0, None)).read(reader, derivative, [basis, x], {})
+    if (fx if forward else fy).rank > 1:
+        lengths = [n for v in (y, x) for n in lengths_of(reader, v, args_of(section))]
+        out = reader.build.apply(np.reshape, as_operand(reader, out), Pack("tuple", tuple(lengths)))
+    dtype = np.result_type(np.dtype(fx.dtype), np.dtype(fy.dtype))
+    return reader.build.cast(out, dtype) if fact_of(out).dtype != dtype else out
+
+
+def first_adjoint() -> Transform:
+    """The adjoint of the only argument of a function that has been called."""
+    return replace(vjp(again=True), reads=read_first_adjoint)
+
+
+def read_first_adjoint(reader, transform, base, args, words):
+    return settle(reader, call_derived(reader, transform, base, args, words).items[0])
+
+
+def directions(reader, value, arguments):
+    """(number of entries of a value, a basis of unit directions for them); (None, 1) for a number."""
+    fact = fact_of(value)
+    if not fact.rank:
+        return None, Const(1.0)
+    lengths = lengths_of(reader, value, arguments)
+    size = functools.reduce(reader.build.multiply, lengths)
+    words = {} if fact.dtype == np.float64 else {"dtype": Const(np.dtype(fact.dtype))}
+    basis = reader.build.apply(np.eye, size, **words)
+    if fact.rank > 1:
+        basis = reader.build.apply(np.reshape, basis, Pack("tuple", (size, *lengths)))
+    return size, basis
 
 
 def each_leaf(reader, value, leaf, path=()):
@@ -145,13 +157,6 @@ def lengths_of(reader, value, arguments):
                     return reader.build.length(v, n)
         return reader.build.length(value, k)
     return [one(k, d) for k, d in enumerate(fact_of(value).dims)]
-
-
-class First(Vjp):
-    """The adjoint of the only argument."""
-
-    def read(self, reader, base, args, words):
-        return settle(reader, super().read(reader, base, args, words).items[0])
 
 
 def _is_none(value):

@@ -13,7 +13,7 @@ from gradscribe.ast_transform.core.alias import viewed
 from gradscribe.ast_transform.core.draw import draws
 from gradscribe.ast_transform.core.form import Apply, Const, Effect, Function, Let, Pack, Var, operands, rebuilt, walk
 from gradscribe.ast_transform.core.kinds import Array, Opaque, unknown
-from gradscribe.ast_transform.mapping import Unrestricted, Vmap
+from gradscribe.ast_transform.mapping import read_differing, vmap
 from gradscribe.ast_transform.passes.accumulators import summed_in_numbers
 from gradscribe.ast_transform.passes.activity import has_scalar_form, is_own, rule_of
 from gradscribe.ast_transform.passes.callees import EVERY, are_its_own, called, without_calls
@@ -49,7 +49,7 @@ from gradscribe.ast_transform.source.diagnose import Demand, LanguageError, Tran
 from gradscribe.ast_transform.source.read import read
 from gradscribe.ast_transform.source.recursion import NeedsLoops, as_loops
 from gradscribe.ast_transform.source.trees import nodes
-from gradscribe.ast_transform.transforms import Jvp
+from gradscribe.ast_transform.transforms import jvp
 
 
 class Pipeline:
@@ -185,14 +185,12 @@ class Pipeline:
         axes of its arguments; axes None: of one example.
         """
         if axes is None:
-            return Jvp().read(reader, function, args, {}), itertools.repeat(False)
-        over = Unrestricted(tuple(axes))
-        pair = over.read(reader, Derived(Jvp(), function), args, {})
-        return pair, over.flags
+            return jvp().read(reader, function, args, {}), itertools.repeat(False)
+        return read_differing(reader, tuple(axes), Derived(jvp(), function), args)
 
     def entry_by_entry(self, reader, function, args):
         """A function of numbers applied to each entry of arrays with one axis; other arguments are the same for all."""
-        return Vmap(tuple(0 if is_array(a) else None for a in args)).read(reader, function, args, {})
+        return vmap(tuple(0 if is_array(a) else None for a in args)).read(reader, function, args, {})
 
     @contextmanager
     def builder_restored(self):

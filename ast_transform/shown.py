@@ -27,10 +27,14 @@ def show(function: Function) -> str:
 
 
 class Shown:
-    """A printer of normal forms."""
+    """A printer of normal forms.
 
-    def __init__(self):
-        self.names, self.taken = {}, set()
+    kind(fact): the text of a kind, to be printed with each name where it is defined; comments then enclose the
+    statements of functions under jit or pmap
+    """
+
+    def __init__(self, kind=None):
+        self.names, self.taken, self.kind, self.within = {}, set(), kind, ()
 
     def name(self, var):
         if var not in self.names:
@@ -43,16 +47,34 @@ class Shown:
         return self.names[var]
 
     def function(self, function):
-        params = ", ".join(self.value(p.value) for p in function.params)
+        params = ", ".join(self.defined(p.value) for p in function.params)
         yield f"{function.label}({params}):"
         yield from self.block(function.body, "    ")
         yield f"    return {self.value(function.result)}"
 
     def block(self, steps, pad):
+        before = self.within
         for step in steps:
+            if self.kind is not None:
+                origin = getattr(step, "origin", None)
+                yield from self.moved_to(origin.within if origin is not None else self.within, pad)
             yield from getattr(self, type(step).__name__)(step, pad)
+        yield from self.moved_to(before, pad)
         if not steps:
             yield f"{pad}pass"
+
+    def moved_to(self, within, pad):
+        """The comments between statements of two places; within: functions under jit or pmap, from the outermost."""
+        pairs = enumerate(zip(within, self.within))
+        same = next((k for k, (a, b) in pairs if a != b), min(len(within), len(self.within)))
+        yield from (f"{pad}# end of {name}" for name in reversed(self.within[same:]))
+        yield from (f"{pad}# {name}" for name in within[same:])
+        self.within = within
+
+    def defined(self, node):
+        """A name where it is defined."""
+        typed = self.kind is not None and isinstance(node, Var)
+        return f"{self.name(node)}: {self.kind(node.fact)}" if typed else self.value(node)
 
     def value(self, node):
         if isinstance(node, Var):
@@ -75,8 +97,7 @@ class Shown:
         return repr(node)
 
     def Let(self, step: Let, pad):
-        value = self.value(step.value)
-        yield f"{pad}{', '.join(map(self.name, step.targets))} = {value}"
+        yield f"{pad}{', '.join(map(self.defined, step.targets))} = {self.value(step.value)}"
 
     def Effect(self, step: Effect, pad):
         yield f"{pad}do {self.value(step.value)}"
@@ -91,7 +112,7 @@ class Shown:
 
     def entered(self, step, pad):
         for c in step.carries:
-            yield f"{pad}enter {self.name(c.inner)} = {self.value(c.init)}"
+            yield f"{pad}enter {self.defined(c.inner)} = {self.value(c.init)}"
 
     def left(self, step, pad):
         for c in step.carries:

@@ -1,25 +1,27 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The transformations grad, vjp, jvp and jit as objects.
+"""Transformations as records: grad, vjp and jvp, and jit, which transforms nothing.
 
 Each says how the arguments of the transformed function split into primals and further arguments (tangents, adjoints),
 which of them are differentiated, and how its normal form is made from that of the function.
 """
-import dataclasses
 import inspect
 import types
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from gradscribe.ast_transform.core.form import ADJOINT, Const, Pack, Param, Var
+from gradscribe.ast_transform.core.form import ADJOINT, Const, Function, Pack, Param, Var
 from gradscribe.ast_transform.core.kinds import Array, Sequence, holds_numbers, is_function, spell
 from gradscribe.ast_transform.passes.described import AS_ARRAY, fact_of
 from gradscribe.ast_transform.passes.simplify import drop_dead
 from gradscribe.ast_transform.passes.vjp.sweep import Sweep
-from gradscribe.ast_transform.reader.derivatives import _label, call_derived, enter
+from gradscribe.ast_transform.reader.derivatives import Call, _label, call_derived, enter
 from gradscribe.ast_transform.reader.operands import as_operand, settle
 from gradscribe.ast_transform.reader.outer_state import acts_once
+from gradscribe.ast_transform.reader.states import Reader
 from gradscribe.ast_transform.reader.values import FunctionValue, Struct
 from gradscribe.ast_transform.requirements import (
     AS_PARTS,
@@ -36,27 +38,32 @@ from gradscribe.ast_transform.requirements import (
 from gradscribe.ast_transform.source.diagnose import KindError
 
 
+def only_primals(reader, args):
+    return args, []
+
+
+@dataclass(frozen=True, eq=False)
 class Transform:
-    """The defaults: the transformed function takes the arguments of the function."""
+    """A transformation: its settings, and the functions in which transformations differ.
 
-    def split(self, reader, args):
-        """(arguments of the function, further arguments)"""
-        return args, []
-
-    def with_zeros(self, reader, primals, env, k, extra):
-        """Further argument number k."""
-        return extra[k]
-
-    def extra_operands(self, reader, made, extra, wrt):
-        return []
+    prefix: of the transformed function's name
+    settings: a tuple, which the functions below are given
+    reads(reader, transform, base, args, words): the value of a call, as `read`
+    split(reader, args): the arguments of the function, and further ones: tangents or adjoints
+    names(names): the parameter names of the transformed function, from those of the function
+    wanted, derived: see `call_derived`
+    """
+    prefix: str
+    settings: Any = ()
+    reads: Callable = call_derived
+    split: Callable = only_primals
+    names: Callable = list
+    wanted: Callable | None = None
+    derived: Callable | None = None
 
     def read(self, reader, base, args, words):
         """The value of transform(base)(*args, **words) in the function that is being read."""
-        return call_derived(reader, self, base, args, words)
-
-    def names(self, names):
-        """The parameter names of the transformed function, from those of the function."""
-        return names
+        return self.reads(reader, self, base, args, words)
 
 
 def fresh(name, taken):
@@ -68,68 +75,86 @@ def fresh(name, taken):
     return free
 
 
-class Grad(Transform):
-    """The gradient of a scalar function, alone or with its value."""
+# grad
 
-    def __init__(self, argnums=0, argnames=None, value=False, aux=False, holomorphic=False, explicit=False):
-        self.argnums, self.argnames, self.value, self.aux, self.holomorphic = argnums, argnames, value, aux, holomorphic
-        self.explicit = explicit        # argnums were given, not left at their default
-        self.prefix = "value_and_grad" if value else "grad"
+class Gradient(NamedTuple):
+    """The settings of grad and of Jacobians."""
+    argnums: Any = 0
+    argnames: Any = None
+    value: bool = False
+    aux: bool = False
+    holomorphic: bool = False
+    explicit: bool = False              # argnums were given, not left at their default
 
-    def wanted(self, reader, base, args, words):
-        numbers = []
-        if self.argnames is None or self.explicit:
-            numbers = list(self.argnums) if isinstance(self.argnums, (tuple, list)) else [self.argnums]
-        count = len(args)
-        out = []
-        for k in numbers:
-            if not -count <= k < count:
-                raise KindError(
-                    f"argnums {k} is out of range: {count} positional argument{'s' * (count != 1)} given",
-                    place_of(base, None, caller_of(reader)),
-                    "Arguments passed by keyword are named by argnames.",
-                )
-            out.append(k % count)
-        names = [] if self.argnames is None else [self.argnames] if isinstance(self.argnames, str) else self.argnames
-        if not isinstance(names, (tuple, list)) or not all(isinstance(n, str) for n in names):
-            raise KindError(f"argnames must be a name or a sequence of names, not {self.argnames!r}")
-        for name in names:
-            if name in words:
-                out.append(name)
-                continue
-            known = parameter_names(base, count)
-            if name not in known[:count]:
-                raise KindError(
-                    f"argnames: no argument named {name!r} is given",
-                    place_of(base, None, caller_of(reader)),
-                    f"Given are {', '.join([*known[:count], *words])}.",
-                )
-            out.append(known.index(name))
-        if len(set(out)) != len(out):
-            raise KindError(
-                "argnums and argnames name one argument twice",
-                place_of(base, None, caller_of(reader)),
-                "Name each once.",
-            )
-        self.places = out
-        self.many = isinstance(self.argnums, (tuple, list)) and (self.argnames is None or self.explicit) or \
+    @property
+    def many(self) -> bool:
+        """Whether the result is a tuple, with one derivative for each argument."""
+        return isinstance(self.argnums, (tuple, list)) and (self.argnames is None or self.explicit) or \
             self.argnames is not None and (not isinstance(self.argnames, str) or self.explicit)
-        return out
 
-    def apply(self, engine, function, wrt):
-        label = f"{'value_and_grad' if self.value else 'grad'}_{function.label}"
-        caller = caller_of(engine.reader)
-        names = parameter_names(function.about, 1 + max((k for k in self.places if isinstance(k, int)), default=0))
-        for value, k in zip(wrt, self.places):
-            check_inputs(value, names[k] if isinstance(k, int) else k, "grad", self.holomorphic, function.about, caller)
-        result = function.result
-        if self.aux:
-            check_pair(result, function, caller)
-            result = result.items[0]
-        check_scalar(result, function, self.holomorphic, caller)
-        made = engine.reverse(function, wrt, label, value=self.value, aux=self.aux, many=self.many)
-        return made
 
+def grad(*settings: Any, **more: Any) -> Transform:
+    """The gradient of a scalar function, alone or with its value; the settings are those of `Gradient`."""
+    made = Gradient(*settings, **more)
+    return Transform("value_and_grad" if made.value else "grad", made, wanted=grad_places, derived=gradient)
+
+
+def grad_places(reader: Reader | None, settings: Gradient, base: Any, args: list, words: dict[str, Any]) -> list:
+    """The places of the arguments that argnums and argnames choose."""
+    argnums, argnames, count = settings.argnums, settings.argnames, len(args)
+    numbers = []
+    if argnames is None or settings.explicit:
+        numbers = list(argnums) if isinstance(argnums, (tuple, list)) else [argnums]
+    out = []
+    for k in numbers:
+        if not -count <= k < count:
+            raise KindError(
+                f"argnums {k} is out of range: {count} positional argument{'s' * (count != 1)} given",
+                place_of(base, None, caller_of(reader)),
+                "Arguments passed by keyword are named by argnames.",
+            )
+        out.append(k % count)
+    names = [] if argnames is None else [argnames] if isinstance(argnames, str) else argnames
+    if not isinstance(names, (tuple, list)) or not all(isinstance(n, str) for n in names):
+        raise KindError(f"argnames must be a name or a sequence of names, not {argnames!r}")
+    for name in names:
+        if name in words:
+            out.append(name)
+            continue
+        known = parameter_names(base, count)
+        if name not in known[:count]:
+            raise KindError(
+                f"argnames: no argument named {name!r} is given",
+                place_of(base, None, caller_of(reader)),
+                f"Given are {', '.join([*known[:count], *words])}.",
+            )
+        out.append(known.index(name))
+    if len(set(out)) != len(out):
+        raise KindError(
+            "argnums and argnames name one argument twice",
+            place_of(base, None, caller_of(reader)),
+            "Name each once.",
+        )
+    return out
+
+
+def gradient(reader, settings, call):
+    """The gradient of the function that is called."""
+    function, caller = call.function, caller_of(reader.engine.reader)
+    names = parameter_names(function.about, 1 + max((k for k in call.places if isinstance(k, int)), default=0))
+    for value, k in zip(call.wrt, call.places):
+        check_inputs(value, names[k] if isinstance(k, int) else k, "grad", settings.holomorphic, function.about, caller)
+    result = function.result
+    if settings.aux:
+        check_pair(result, function, caller)
+        result = result.items[0]
+    check_scalar(result, function, settings.holomorphic, caller)
+    label = f"{'value_and_grad' if settings.value else 'grad'}_{function.label}"
+    return reader.engine.reverse(function, call.wrt, label, value=settings.value, aux=settings.aux,
+                                 many=settings.many), list
+
+
+# vjp and jvp
 
 def refuse_objects(label, base, args, caller):
     """Raises KindError for an object among the arguments: it is static, so its attributes have no derivative."""
@@ -142,8 +167,9 @@ def refuse_objects(label, base, args, caller):
                             f"{AS_PARTS} Or let the function read it from outside.")
 
 
-def differentiated(label, base, args, caller):
+def differentiated(label, reader, settings, base, args, words):
     """The places of the arguments that have derivatives; KindError if a user gives numbers and none of them has one."""
+    caller = caller_of(reader)
     refuse_objects(label, base, args, caller)
     found = [k for k, v in enumerate(args) if differentiable(v)]
     if not found and caller is None:
@@ -163,162 +189,167 @@ def without_repeated_effects(function, what):
     return function
 
 
-class Vjp(Transform):
+class Linear(NamedTuple):
+    """The settings of vjp and jvp."""
+    aux: bool = False
+    again: bool = False                 # the function has been called, effects included
+    valued: bool = False                # only the value, as the mode computes it
+    tangent_only: bool = False          # jvp: without the value
+
+
+def vjp(aux: bool = False, again: bool = False, valued: bool = False) -> Transform:
     """(dy, x, ...) -> the adjoints of x, ...; dy is the adjoint of the result."""
-
-    prefix = "vjp"
-
-    def __init__(self, aux=False, again=False, valued=False):
-        self.aux, self.again = aux, again       # again: the function has been called, effects included
-        self.valued = valued                    # only the value, as reverse mode computes it
-
-    def names(self, names):
-        return [fresh("dy", names), *names]
-
-    def split(self, reader, args):
-        return args[1:], args[:1]
-
-    def wanted(self, reader, base, args, words):
-        self.places, self.primals = differentiated("vjp", base, args, caller_of(reader)), len(args)
-        return self.places
-
-    def apply(self, engine, function, wrt):
-        self.about = function.about
-        if self.aux:
-            check_pair(function.result, function, caller_of(engine.reader))
-        result = function.result.items[0] if self.aux else function.result
-        self.leaves = []
-        seed = self.seeds = self.seed(result)
-        made = engine.reverse(function, wrt, f"vjp_{function.label}", seed=seed, many=True, value=self.valued,
-                              aux=self.aux)
-        made.params = [*made.params, *(Param(v.hint, v) for v in self.leaves)]
-        if self.valued:
-            made.result = made.result.items[0].items[0] if self.aux else made.result.items[0]
-            return without_repeated_effects(made, "gs.vjp")
-        adjoints = dict(zip(self.places, (made.result.items[0] if self.aux else made.result).items))
-        made.result = Pack("tuple", tuple(adjoints.get(k, Const(None)) for k in range(self.primals)))
-        return without_repeated_effects(made, "gs.vjp") if self.again else made
-
-    def seed(self, result):
-        if isinstance(result, Pack):
-            return Pack(result.kind, tuple(self.seed(i) for i in result.items), result.keys, result.cls)
-        fact = fact_of(result)
-        if isinstance(fact, Sequence):
-            var = Var("dy", fact, ADJOINT)
-        elif isinstance(fact, Array) and fact.kind in "fc":
-            var = Var("dy", Sweep.whole_fact(result) if isinstance(result, Var) else fact, ADJOINT)
-        else:
-            return None
-        self.leaves.append(var)
-        return var
-
-    def extra_operands(self, reader, made, extra, wrt):
-        found = []
-
-        def visit(value, seed):
-            value = settle(reader, value)
-            if isinstance(seed, Pack):
-                for v, s in zip(in_order(seed, value), seed.items):
-                    visit(v, s)
-            elif seed is not None:
-                found.append(as_operand(reader, value))
-        check_fit(fact_of_value(self.seeds), fact_of_value(extra[0]), "the result", "the adjoint",
-                  place_of_result(self.about, caller_of(reader)))
-        visit(extra[0], self.seeds)
-        return found
+    return Transform("vjp", Linear(aux, again, valued), split=dy_apart, names=dy_first,
+                     wanted=partial(differentiated, "vjp"), derived=pullback)
 
 
-class Jvp(Transform):
+def dy_apart(reader, args):
+    return args[1:], args[:1]
+
+
+def dy_first(names):
+    return [fresh("dy", names), *names]
+
+
+def pullback(reader: Reader, settings: Linear, call: Call) -> tuple[Function, Callable[[], list]]:
+    """The pullback of the function that is called."""
+    leaves: list[Var] = []
+    function, aux = call.function, settings.aux
+    if aux:
+        check_pair(function.result, function, caller_of(reader.engine.reader))
+    seeds = seed_of(function.result.items[0] if aux else function.result, leaves)
+    made = reader.engine.reverse(function, call.wrt, f"vjp_{function.label}", seed=seeds, many=True,
+                                 value=settings.valued, aux=aux)
+    made.params = [*made.params, *(Param(v.hint, v) for v in leaves)]
+    if settings.valued:
+        made.result = made.result.items[0].items[0] if aux else made.result.items[0]
+    else:
+        adjoints = dict(zip(call.places, (made.result.items[0] if aux else made.result).items))
+        made.result = Pack("tuple", tuple(adjoints.get(k, Const(None)) for k in range(len(call.primals))))
+
+    def operands():
+        check_fit(fact_of_value(seeds), fact_of_value(call.extra[0]), "the result", "the adjoint",
+                  place_of_result(function.about, caller_of(reader)))
+        return list(adjoint_operands(reader, call.extra[0], seeds))
+    return without_repeated_effects(made, "gs.vjp") if settings.valued or settings.again else made, operands
+
+
+def seed_of(result, leaves):
+    """The adjoint of a result, by its structure; `leaves` gets the variables in it."""
+    if isinstance(result, Pack):
+        return Pack(result.kind, tuple(seed_of(i, leaves) for i in result.items), result.keys, result.cls)
+    fact = fact_of(result)
+    if isinstance(fact, Sequence):
+        var = Var("dy", fact, ADJOINT)
+    elif isinstance(fact, Array) and fact.kind in "fc":
+        var = Var("dy", Sweep.whole_fact(result) if isinstance(result, Var) else fact, ADJOINT)
+    else:
+        return None
+    leaves.append(var)
+    return var
+
+
+def adjoint_operands(reader, value, seed):
+    """The operands for the variables in the adjoint of a result, from the given adjoint."""
+    value = settle(reader, value)
+    if isinstance(seed, Pack):
+        for v, s in zip(in_order(seed, value), seed.items):
+            yield from adjoint_operands(reader, v, s)
+    elif seed is not None:
+        yield as_operand(reader, value)
+
+
+def jvp(tangent_only: bool = False, aux: bool = False, again: bool = False, valued: bool = False) -> Transform:
     """(x, ..., x_dot, ...) -> (y, y_dot)"""
+    return Transform("jvp", Linear(aux, again, valued, tangent_only), split=tangents_apart, names=with_dots,
+                     wanted=partial(differentiated, "jvp"), derived=pushforward)
 
-    prefix = "jvp"
 
-    def __init__(self, tangent_only=False, aux=False, again=False, valued=False):
-        self.tangent_only, self.aux, self.again = tangent_only, aux, again
-        self.valued = valued                    # only the value, as forward mode computes it
+def tangents_apart(reader, args):
+    half = len(args) // 2
+    if len(args) != 2 * half:
+        raise KindError(f"each primal needs a tangent; {len(args)} arguments are given", caller_of(reader),
+                        "Give the primals, then as many tangents.")
+    return args[:half], args[half:]
 
-    def names(self, names):
-        out = list(names)
-        for n in names:
-            out.append(fresh(f"{n}_dot", out))
+
+def with_dots(names):
+    out = list(names)
+    for n in names:
+        out.append(fresh(f"{n}_dot", out))
+    return out
+
+
+def pushforward(reader, settings, call):
+    """The tangent of the function that is called, with its value unless tangent_only."""
+    function = call.function
+    if settings.aux:
+        check_pair(function.result, function, caller_of(reader.engine.reader))
+        function = replace(function, result=function.result.items[0])
+    function.body = drop_dead(function.body, function.result)       # dead code may have no tangent rule
+    made = reader.engine.forward(function, leaves_of(call.wrt), f"jvp_{function.label}", not settings.tangent_only)
+    if settings.valued:
+        made.result = made.result.items[0]
+
+    def operands():
+        extra = [with_zeros(reader, p, t, call.env) for p, t in zip(call.primals, call.extra)]
+        caller, names, out = caller_of(reader), parameter_names(function.about, len(extra)), []
+        for primal, k in zip(call.wrt, call.places):
+            check_fit(fact_of_value(primal), fact_of_value(extra[k]), names[k], "the tangent",
+                      place_of(function.about, names[k], caller))
+            out += tangent_operands(reader, primal, extra[k])
         return out
-
-    def split(self, reader, args):
-        half = len(args) // 2
-        if len(args) != 2 * half:
-            raise KindError(f"each primal needs a tangent; {len(args)} arguments are given", caller_of(reader),
-                            "Give the primals, then as many tangents.")
-        return args[:half], args[half:]
-
-    def wanted(self, reader, base, args, words):
-        return differentiated("jvp", base, args, caller_of(reader))
-
-    def apply(self, engine, function, wrt):
-        self.kept, self.about = wrt, function.about
-        if self.aux:
-            check_pair(function.result, function, caller_of(engine.reader))
-            function = dataclasses.replace(function, result=function.result.items[0])
-        function.body = drop_dead(function.body, function.result)       # dead code may have no tangent rule
-        made = engine.forward(function, leaves_of(wrt), f"jvp_{function.label}", not self.tangent_only)
-        if self.valued:
-            made.result = made.result.items[0]
-        return without_repeated_effects(made, "gs.linearize") if self.again else made
-
-    def with_zeros(self, reader, primals, env, k, extra):
-        """Tangent number k, with an array of zeros where a rule was given the number zero for an array without one."""
-        def visit(primal, tangent):
-            if isinstance(primal, Struct) and isinstance(tangent, Struct) and primal.keys == tangent.keys and \
-                    len(primal.items) == len(tangent.items):
-                items = [visit(p, t) for p, t in zip(primal.items, tangent.items)]
-                same = all(a is b for a, b in zip(items, tangent.items))
-                return tangent if same else Struct(tangent.kind, items, tangent.keys, tangent.cls)
-            if isinstance(tangent, Const) and type(tangent.value) is float and tangent.value == 0.0 and \
-                    isinstance(primal, Var) and isinstance(primal.fact, Array) and primal.fact.dims:
-                return reader.build.apply(np.zeros_like, env[primal])
-            return tangent
-        return visit(primals[k], extra[k])
-
-    def extra_operands(self, reader, made, extra, wrt):
-        out = []
-
-        def visit(primal, tangent):
-            if isinstance(primal, Struct) and primal.whole is None:
-                for p, t in zip(primal.items, in_order(primal, settle(reader, tangent))):
-                    visit(p, t)
-            elif isinstance(primal, Struct) or isinstance(primal, Var) and primal.fact.differentiable:
-                out.append(as_operand(reader, tangent))
-        caller, names = caller_of(reader), parameter_names(self.about, len(extra))
-        for primal, k in zip(self.kept, wrt):
-            if isinstance(k, int):
-                check_fit(fact_of_value(primal), fact_of_value(extra[k]), names[k], "the tangent",
-                          place_of(self.about, names[k], caller))
-            visit(primal, extra[k])
-        return out
+    return without_repeated_effects(made, "gs.linearize") if settings.again else made, operands
 
 
-class Value(Transform):
-    """The value of the function, whose writes into its arguments do not reach the caller's arrays."""
+def with_zeros(reader, primal, tangent, env):
+    """A tangent, with an array of zeros where a rule was given the number zero for an array without one."""
+    if isinstance(primal, Struct) and isinstance(tangent, Struct) and primal.keys == tangent.keys and \
+            len(primal.items) == len(tangent.items):
+        items = [with_zeros(reader, p, t, env) for p, t in zip(primal.items, tangent.items)]
+        same = all(a is b for a, b in zip(items, tangent.items))
+        return tangent if same else Struct(tangent.kind, items, tangent.keys, tangent.cls)
+    if isinstance(tangent, Const) and type(tangent.value) is float and tangent.value == 0.0 and \
+            isinstance(primal, Var) and isinstance(primal.fact, Array) and primal.fact.dims:
+        return reader.build.apply(np.zeros_like, env[primal])
+    return tangent
 
-    def __init__(self, prefix):
-        self.prefix = prefix            # the transformation that needs the value
 
-    def wanted(self, reader, base, args, words):
-        return [*range(len(args)), *words]
+def tangent_operands(reader, primal, tangent):
+    """The operands for the tangents of the variables in a primal."""
+    if isinstance(primal, Struct) and primal.whole is None:
+        for p, t in zip(primal.items, in_order(primal, settle(reader, tangent))):
+            yield from tangent_operands(reader, p, t)
+    elif isinstance(primal, Struct) or isinstance(primal, Var) and primal.fact.differentiable:
+        yield as_operand(reader, tangent)
 
-    def apply(self, engine, function, wrt):
-        return function
+
+# without a derivative
+
+def value_only(prefix: str) -> Transform:
+    """The value, as that transformation needs it: writes into arguments do not reach the caller's arrays."""
+    return Transform(prefix, wanted=every_place, derived=unchanged)
 
 
-class Identity(Transform):
+def every_place(reader, settings, base, args, words):
+    return [*range(len(args)), *words]
+
+
+def unchanged(reader, settings, call):
+    return call.function, list
+
+
+def identity() -> Transform:
     """The function itself, as jit compiles it."""
+    return Transform("jit", reads=read_plainly)
 
-    prefix = "jit"
 
-    def read(self, reader, base, args, words):
-        value = enter(reader, base, args, words)
-        plain = isinstance(base, types.FunctionType)        # a derivative that it calls sets reader.label, too
-        reader.context.label = label_of(base) if plain else reader.context.label or label_of(base)
-        return value
+def read_plainly(reader: Reader, transform: Transform, base: Any, args: list, words: dict[str, Any]) -> Any:
+    """The value of base(*args, **words)."""
+    value = enter(reader, base, args, words)
+    plain = isinstance(base, types.FunctionType)        # a derivative that it calls sets reader.label, too
+    reader.context.label = label_of(base) if plain else reader.context.label or label_of(base)
+    return value
 
 
 def label_of(base: Any) -> str:

@@ -11,7 +11,7 @@ import numpy as np
 from gradscribe.ast_transform.requirements import place_of
 from gradscribe.ast_transform.source.diagnose import KindError, LanguageError
 from gradscribe.codegen import cache
-from gradscribe.codegen.kernels.given import OfKernel
+from gradscribe.codegen.kernels.given import in_given_arrays, of_kernel
 from gradscribe.codegen.kernels.thread import SAME_FOR_ALL, thread_of
 from gradscribe.codegen.targets.cuda.adjoint import adjoint_of
 from gradscribe.colours import Source
@@ -21,15 +21,11 @@ from gradscribe.runtime.backends import TWINS, backend_of, function_of
 from gradscribe.transformed import Transformed
 
 
-class OfThread(Transformed):
-    """The pullback of what one thread does.  A kernel is made of it, so its results may alias its arguments."""
-    given_away = False
-
-    def form(self, args):
-        """The finished normal form for such arguments, and the arrays that it reads from outside."""
-        names = self.parameter_names(len(args))
-        made, pipeline = self.normal_form(names, *self._described(args, {}, names), nested=False)
-        return pipeline.nested(self.transform.in_given_arrays(made)), pipeline.reader.environment.captured
+def form_of(pullback: Transformed, args: Sequence) -> tuple:
+    """The finished normal form of a thread's pullback for such arguments, and the arrays that it reads from outside."""
+    names = pullback.parameter_names(len(args))     # a kernel is made of it, so its results may alias its arguments
+    made, pipeline = pullback.normal_form(names, *pullback._described(args, {}, names), nested=False, given_away=False)
+    return pipeline.nested(in_given_arrays(made, pullback.transform.settings)), pipeline.reader.environment.captured
 
 
 class Adjoint:
@@ -139,9 +135,10 @@ class Adjoint:
         wanted = [n for k, n in enumerate(self.names) if n in floating and (
             self.argnums is None or k in self.argnums or n in thread.written)]
         numbers = {n: len(thread.places) + self.names.index(n) for n in wanted}
-        pullback = OfThread(thread.function, OfKernel(outs, thread.written, numbers))
+        pullback = Transformed(thread.function, of_kernel(outs, thread.written, numbers))
         args = [tuple(given[self.names.index(n)] for n in outs), *[np.int64(0)] * len(thread.places), *given]
-        adjoint = adjoint_of(functools.partial(pullback.form, args), thread, kinds, wanted, self.__name__, self.place)
+        adjoint = adjoint_of(functools.partial(form_of, pullback, args), thread, kinds, wanted, self.__name__,
+                             self.place)
         return thread, wanted, adjoint, *bound(adjoint.text, self.backend)
 
     def check(self, args, count, wrt, thread):

@@ -8,9 +8,9 @@ from typing import Any, Literal, cast, overload
 
 import numpy as np
 
+from gradscribe.ast_transform import mapping, transforms
 from gradscribe.ast_transform.core.form import Const
-from gradscribe.ast_transform.jacobians import Jacobian
-from gradscribe.ast_transform.mapping import Vmap
+from gradscribe.ast_transform.jacobians import jacobian
 from gradscribe.ast_transform.reader.draws import drawn_once
 from gradscribe.ast_transform.reader.frames import fail
 from gradscribe.ast_transform.reader.operands import as_operand, known_value, settle
@@ -18,7 +18,6 @@ from gradscribe.ast_transform.reader.states import Reader
 from gradscribe.ast_transform.reader.values import Derived, Struct
 from gradscribe.ast_transform.requirements import place_of
 from gradscribe.ast_transform.source.diagnose import KindError
-from gradscribe.ast_transform.transforms import Grad, Jvp, Value, Vjp
 from gradscribe.frames import public
 from gradscribe.kernels import adjoint_of_kernel
 from gradscribe.linear_map import LinearMap, called
@@ -102,7 +101,7 @@ def _gradient(fun, argnums, argnames, value, has_aux, holomorphic):
     explicit, numbers = argnums is not None, 0 if argnums is None else _numbers(argnums)
 
     def make(f):
-        made = Grad(numbers, argnames, value, has_aux, holomorphic, explicit)
+        made = transforms.grad(numbers, argnames, value, has_aux, holomorphic, explicit)
         return adjoint_of_kernel(f, argnums, value or has_aux or holomorphic or argnames) or Transformed(f, made)
     return _decorator(make, fun)
 
@@ -156,9 +155,9 @@ def vjp(fun: Callable, *primals: Any, has_aux: bool = False) -> tuple:
     aux = None
     if has_aux:
         y, aux = y
-    made = Transformed(fun, Vjp(has_aux, True))
+    made = Transformed(fun, transforms.vjp(has_aux, True))
     pullback = LinearMap(again, made, True, 1, again.primals)
-    y = pullback.begun(y, Transformed(fun, Vjp(has_aux, True, True)), y)
+    y = pullback.begun(y, Transformed(fun, transforms.vjp(has_aux, True, True)), y)
     return (y, pullback, aux) if has_aux else (y, pullback)
 
 
@@ -183,11 +182,11 @@ def linearize(fun: Callable, *primals: Any, has_aux: bool = False) -> tuple:
     >>> y, df(1.0)
     (9.0, 6.0)
     """
-    made = Transformed(fun, Jvp(True, has_aux, True))
+    made = Transformed(fun, transforms.jvp(True, has_aux, True))
     again, y = called(fun, primals)
     y, aux = y if has_aux else (y, None)
     derivative = LinearMap(again, made, False, len(primals), again.primals)
-    y = derivative.begun(y, Transformed(fun, Jvp(False, has_aux, True, True)), *again.primals)
+    y = derivative.begun(y, Transformed(fun, transforms.jvp(False, has_aux, True, True)), *again.primals)
     return (y, derivative, aux) if has_aux else (y, derivative)
 
 
@@ -290,13 +289,13 @@ class _Same:
 @_kept
 def jvp_of(fun: Callable) -> Transformed:
     """The function (x, ..., x_dot, ...) -> (y, y_dot), with its `source`: forward mode."""
-    return Transformed(fun, Jvp())
+    return Transformed(fun, transforms.jvp())
 
 
 @_kept
 def vjp_of(fun: Callable, has_aux: bool = False) -> Transformed:
     """The function (dy, x, ...) -> adjoints of x, ..., with its `source`: reverse mode."""
-    return Transformed(fun, Vjp(has_aux))
+    return Transformed(fun, transforms.vjp(has_aux))
 
 
 @overload
@@ -343,7 +342,7 @@ def vmap(
     """
     if strategy not in ("auto", "loop", "rewrite"):
         raise KindError(f"strategy must be 'auto', 'loop' or 'rewrite', not {strategy!r}")
-    return _decorator(lambda f: Transformed(f, Vmap(in_axes, out_axes, axis_name, axis_size, strategy)), fun)
+    return _decorator(lambda f: Transformed(f, mapping.vmap(in_axes, out_axes, axis_name, axis_size, strategy)), fun)
 
 
 @public
@@ -362,7 +361,8 @@ def hvp(fun: Callable, primals: Sequence[Any], tangents: Sequence[Any]) -> Any:
 @_kept
 def hvp_of(fun: Callable, count: int = 1) -> Transformed:
     """The function (x, x_dot) -> Hessian at x times x_dot, with its `source`."""
-    return Transformed(Transformed(fun, Grad(0 if count == 1 else tuple(range(count)))), Jvp(tangent_only=True))
+    gradient = transforms.grad(0 if count == 1 else tuple(range(count)))
+    return Transformed(Transformed(fun, gradient), transforms.jvp(tangent_only=True))
 
 
 @overload
@@ -392,7 +392,7 @@ def jacfwd(
     array([[2., 0.],
            [0., 4.]])
     """
-    return _decorator(lambda f: Transformed(f, Jacobian(_numbers(argnums), True, has_aux, holomorphic)), fun)
+    return _decorator(lambda f: Transformed(f, jacobian(_numbers(argnums), True, has_aux, holomorphic)), fun)
 
 
 @overload
@@ -422,7 +422,7 @@ def jacrev(
     array([[2., 0.],
            [0., 4.]])
     """
-    return _decorator(lambda f: Transformed(f, Jacobian(_numbers(argnums), False, has_aux, holomorphic)), fun)
+    return _decorator(lambda f: Transformed(f, jacobian(_numbers(argnums), False, has_aux, holomorphic)), fun)
 
 
 @overload
@@ -525,7 +525,7 @@ def _read_jacobian(make):
 
 def _jacobian(forward):
     def make(base, options):
-        return Derived(Jacobian(_numbers(options.get("argnums", 0)), forward, options.get("has_aux", False),
+        return Derived(jacobian(_numbers(options.get("argnums", 0)), forward, options.get("has_aux", False),
                                 options.get("holomorphic", False)), base)
     return make
 
@@ -539,22 +539,22 @@ def _read_jvp(reader, args, words, node):
     primals, tangents = (settle(reader, given[k]).items for k in ("primals", "tangents"))
     if len(primals) != len(tangents):
         fail(reader, KindError, f"{len(primals)} primals and {len(tangents)} tangents are given", node)
-    return Jvp().read(reader, _base(given["fun"]), [*primals, *tangents], {})
+    return transforms.jvp().read(reader, _base(given["fun"]), [*primals, *tangents], {})
 
 
 def _read_hvp(reader, args, words, node):
     given = {**dict(zip(("fun", "primals", "tangents"), args)), **words}
     primals, tangents = (settle(reader, given[k]).items for k in ("primals", "tangents"))
-    gradient = Derived(Grad(0 if len(primals) == 1 else tuple(range(len(primals)))), _base(given["fun"]))
-    return Jvp(tangent_only=True).read(reader, gradient, [*primals, *tangents], {})
+    gradient = Derived(transforms.grad(0 if len(primals) == 1 else tuple(range(len(primals)))), _base(given["fun"]))
+    return transforms.jvp(tangent_only=True).read(reader, gradient, [*primals, *tangents], {})
 
 
 def _read_vjp(reader, args, words, node):
     has_aux = bool(words and known_value(reader, words.get("has_aux", Const(False)), "has_aux", node))
     base, primals, before = _base(args[0]), list(args[1:]), reader.draws.drawn
-    y = settle(reader, Value("vjp").read(reader, base, primals, {}))
+    y = settle(reader, transforms.value_only("vjp").read(reader, base, primals, {}))
     drawn_once(reader, before, "vjp inside a function")
-    pull = Derived(_Pull(primals, has_aux), base)
+    pull = Derived(_AtPrimals(transforms.vjp(has_aux), primals), base)
     return Struct("tuple", [*(y.items if has_aux else [y])[:1], pull, *(y.items[1:] if has_aux else [])])
 
 
@@ -566,32 +566,21 @@ def _read_linear_transpose(reader, args, words, node):
 def _read_linearize(reader, args, words, node):
     has_aux = bool(words and known_value(reader, words.get("has_aux", Const(False)), "has_aux", node))
     base, primals, before = _base(args[0]), list(args[1:]), reader.draws.drawn
-    y = settle(reader, Value("linearize").read(reader, base, primals, {}))
+    y = settle(reader, transforms.value_only("linearize").read(reader, base, primals, {}))
     drawn_once(reader, before, "linearize inside a function")
-    push = Derived(_Push(primals, has_aux), base)
+    push = Derived(_AtPrimals(transforms.jvp(True, has_aux), primals), base)
     return Struct("tuple", [y.items[0], push, y.items[1]] if has_aux else [y, push])
 
 
-class _Pull(Vjp):
-    """dy -> adjoints, at given primals."""
+class _AtPrimals:
+    """A derivative at given primals: adjoint of the result -> adjoints, or tangents -> tangent of the result."""
 
-    def __init__(self, primals, aux):
-        super().__init__(aux)
-        self.primals = primals
-
-    def read(self, reader, base, args, words):
-        return Vjp(self.aux).read(reader, base, [*args, *self.primals], words)
-
-
-class _Push(Jvp):
-    """Tangents -> tangent of the result, at given primals."""
-
-    def __init__(self, primals, aux):
-        super().__init__(True, aux)
-        self.primals = primals
+    def __init__(self, derivative, primals):
+        self.derivative, self.primals = derivative, primals
 
     def read(self, reader, base, args, words):
-        return Jvp(True, self.aux).read(reader, base, [*self.primals, *args], words)
+        given = [*args, *self.primals] if self.derivative.prefix == "vjp" else [*self.primals, *args]
+        return self.derivative.read(reader, base, given, words)
 
 
 def _read_stop(reader, args, words, node):

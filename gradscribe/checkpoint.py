@@ -12,7 +12,7 @@ from gradscribe.ast_transform.reader.operands import known_value
 from gradscribe.ast_transform.reader.values import Derived
 from gradscribe.ast_transform.source.diagnose import KindError
 from gradscribe.frames import public
-from gradscribe.named import Named, counted, number_of
+from gradscribe.named import bound, counted, number_of, reduced
 
 POLICIES = ("all", "loops")
 
@@ -90,8 +90,11 @@ def _read(reader, args, words, node):
 cast(Any, checkpoint).normal_form_ = _read
 
 
-class Checkpointed(Named):
+class Checkpointed:
     """A checkpointed function; a plain call runs the function unchanged."""
+
+    __reduce_ex__ = reduced
+    __get__ = bound
 
     def __init__(self, fun, policy):
         self.fun, self.policy = fun, policy
@@ -100,9 +103,6 @@ class Checkpointed(Named):
     def __call__(self, *args, **kwargs):
         """Call the function unchanged."""
         return self.fun(*args, **kwargs)
-
-    def __get__(self, instance, owner=None):
-        return self if instance is None else functools.partial(self, instance)
 
     def normal_form_(self, reader, args, words, node):
         """The result, in normal form, of a call inside a function that is being transformed."""

@@ -20,7 +20,7 @@ from gradscribe.ast_transform.source.diagnose import KindError, TransformError
 from gradscribe.doctor import report
 from gradscribe.jit import jit
 from gradscribe.kinds import example
-from gradscribe.transformed import Transformed, Version
+from gradscribe.transformed import Transformed, Version, is_transformed
 
 EXAMPLES = """examples:
   python -m gradscribe show colorsys:rgb_to_yiq --vjp --args "(float, float, float), float, float, float"
@@ -224,9 +224,9 @@ def bench(options):
 def undifferentiated(fn, args):
     """The function without its derivatives but with its vmaps, and its arguments."""
     batches = []
-    while isinstance(fn, Transformed):
-        if isinstance(fn.transform, Vmap):
-            batches.append(fn.transform)
+    while is_transformed(fn):
+        if isinstance(fn.transform.settings, Vmap):
+            batches.append(fn.transform.settings)
         else:
             args = fn.transform.split(None, list(args))[0]
         fn = fn.base

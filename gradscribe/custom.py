@@ -7,10 +7,12 @@ from gradscribe.ast_transform.reader.derivatives import call_custom
 from gradscribe.ast_transform.source.diagnose import KindError
 from gradscribe.custom_inside import inside
 from gradscribe.frames import public
-from gradscribe.named import Named, number_of
+from gradscribe.named import number_of, reduced
 
 
-class _Custom(Named):
+class _Custom:
+    __reduce_ex__ = reduced
+
     @public
     def __init__(self, fun: Callable, nondiff_argnums: int | Sequence[int] = (),
                  nondiff_argnames: str | Sequence[str] = ()):

@@ -5,10 +5,10 @@ import functools
 from gradscribe.api import grad, jvp_of, value_and_grad, vjp_of
 from gradscribe.ast_transform.reader.derivatives import enter
 from gradscribe.jit import jit
-from gradscribe.named import Named
+from gradscribe.named import bound, reduced
 
 
-class function(Named):
+class function:
     """The function with the attributes .grad, .value_and_grad, .jvp, .vjp and .jit.
 
     >>> import gradscribe as gs
@@ -19,6 +19,9 @@ class function(Named):
     (8.0, 12.0)
     """
 
+    __reduce_ex__ = reduced
+    __get__ = bound
+
     def __init__(self, fun):
         self.fun = fun
         functools.update_wrapper(self, fun, updated=())
@@ -26,9 +29,6 @@ class function(Named):
     def __call__(self, *args, **kwargs):
         """Call the function unchanged."""
         return self.fun(*args, **kwargs)
-
-    def __get__(self, instance, owner=None):
-        return self if instance is None else functools.partial(self, instance)
 
     def normal_form_(self, reader, args, words, node):
         """The result, in normal form, of a call inside a function that is being transformed."""

@@ -22,7 +22,7 @@ from gradscribe.ast_transform.transforms import parameter_names
 from gradscribe.frames import public
 from gradscribe.making import alone
 from gradscribe.source_map import source_map, version_of
-from gradscribe.transformed import Transformed
+from gradscribe.transformed import is_transformed
 
 STEP = 1e-6                         # relative step of the finite differences
 COMPARISONS = {"gt", "lt", "ge", "le", "eq", "ne", "greater", "less", "greater_equal", "less_equal", "equal",
@@ -117,7 +117,7 @@ def explain(f: Callable, *args: Any) -> Explanation:
     >>> found.saved
     {'y': 16}
     """
-    if isinstance(f, Transformed):
+    if is_transformed(f):
         raise KindError("explain takes the function itself, and differentiates it", None, "As gs.explain(f, x).")
     f = getattr(f, "fun", f)
     names = parameter_names(f, len(args))

@@ -3,7 +3,6 @@
 from collections.abc import Callable
 from typing import Any
 
-from gradscribe.ast_transform.core.form import Var
 from gradscribe.ast_transform.core.kinds import Array, Sequence
 from gradscribe.ast_transform.shown import Shown
 from gradscribe.frames import public
@@ -15,50 +14,12 @@ class IR:
 
     def __init__(self, form):
         self.form = form
-        self.text = "\n".join(_Typed().function(form))
+        self.text = "\n".join(Shown(kind).function(form))
 
     def __str__(self):
         return self.text
 
     __repr__ = __str__
-
-
-class _Typed(Shown):
-    within = ()
-
-    def function(self, function):
-        params = ", ".join(self.typed(p.value) for p in function.params)
-        yield f"{function.label}({params}):"
-        yield from self.block(function.body, "    ")
-        yield f"    return {self.value(function.result)}"
-
-    def block(self, steps, pad):
-        """Statements as lines; two comments enclose those of functions under jit or pmap."""
-        before = self.within
-        for step in steps:
-            origin = getattr(step, "origin", None)
-            yield from self.moved_to(origin.within if origin is not None else self.within, pad)
-            yield from getattr(self, type(step).__name__)(step, pad)
-        yield from self.moved_to(before, pad)
-        if not steps:
-            yield f"{pad}pass"
-
-    def moved_to(self, within, pad):
-        pairs = enumerate(zip(within, self.within))
-        same = next((k for k, (a, b) in pairs if a != b), min(len(within), len(self.within)))
-        yield from (f"{pad}# end of {name}" for name in reversed(self.within[same:]))
-        yield from (f"{pad}# {name}" for name in within[same:])
-        self.within = within
-
-    def typed(self, node):
-        return f"{self.name(node)}: {kind(node.fact)}" if isinstance(node, Var) else self.value(node)
-
-    def Let(self, step, pad):
-        yield f"{pad}{', '.join(map(self.typed, step.targets))} = {self.value(step.value)}"
-
-    def entered(self, step, pad):
-        for c in step.carries:
-            yield f"{pad}enter {self.typed(c.inner)} = {self.value(c.init)}"
 
 
 def kind(fact):

@@ -2,41 +2,38 @@
 """gs.jit: the specialised normal form, with containers flattened into their leaves, compiled by Numba."""
 import functools
 import gc
-import math
 import re
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
-from dataclasses import replace
-from typing import Any, cast, overload
+from contextlib import contextmanager
+from typing import Any, NamedTuple, cast, overload
 
 import numpy as np
 
 from gradscribe.api import _decorator
 from gradscribe.ast_transform.core.form import Const, Pack, Var
-from gradscribe.ast_transform.core.kinds import Array, Length, Opaque, key_of, unify
+from gradscribe.ast_transform.core.kinds import Opaque
 from gradscribe.ast_transform.core.kinds import Sequence as Container
 from gradscribe.ast_transform.passes.described import fact_of
 from gradscribe.ast_transform.reader.bfloat16 import Bfloat16
 from gradscribe.ast_transform.reader.outer_state import APPENDED, name_of_object
 from gradscribe.ast_transform.requirements import place_of, place_of_result
-from gradscribe.ast_transform.source.diagnose import Demand, KindError, LanguageError, TransformError
-from gradscribe.ast_transform.transforms import Identity
+from gradscribe.ast_transform.source.diagnose import KindError, LanguageError, TransformError
+from gradscribe.ast_transform.transforms import identity
 from gradscribe.codegen.interrupts import stopped_cleanly
 from gradscribe.colours import Source
 from gradscribe.entry import OTHER, entry_for
 from gradscribe.frames import leaving, public
 from gradscribe.given import Foreign, holds_children, mapped
-from gradscribe.making import alone
-from gradscribe.named import counted
+from gradscribe.lengths import not_empty
+from gradscribe.named import bound, counted, found_on, reduced, take_name
 from gradscribe.progress import telling
 from gradscribe.recorded import record, recording
 from gradscribe.runtime.compiled import Unsaid
 from gradscribe.runtime.groups import own_errors
-from gradscribe.transformed import Transformed, Version, guards_of, lengths_of, not_empty
+from gradscribe.transformed import Transformed, Version, guards_of, is_transformed
 
 ENTRIES = 8                             # the most kinds of arguments for which a fast path is made
 CHOSEN = False, False, True, False      # defaults of graph, deterministic, check_bounds, tf32 for target="cuda"
-SHORT = 16                              # up to this length, an axis has its length as a constant in compiled code
 
 
 @overload
@@ -108,7 +105,8 @@ def jit(
             "check_bounds=False"
         raise KindError(f"{word} is for target='cuda'", None, "Leave it out: on the processor, sums have one order, "
                         "products all the bits of their dtype, and indices are checked.")
-    return _decorator(lambda f: Jitted(f, static_argnums, static_argnames, fastmath, parallel), fun)
+    compiler = Compiler(functools.partial(code_for_cpu, bool(fastmath), bool(parallel)))
+    return _decorator(lambda f: Jitted(f, static_argnums, static_argnames, compiler), fun)
 
 
 def _read_jit(reader, args, words, node):
@@ -122,126 +120,50 @@ def _read_jit(reader, args, words, node):
 cast(Any, jit).normal_form_ = _read_jit
 
 
-class Jitted(Transformed):
-    """A compiled function; `source` is the readable text, `lowered` the text that Numba compiled."""
+@contextmanager
+def no_collection():
+    """Suspend Python's cyclic garbage collector: a compilation's trees are all alive, and scans cost a tenth of it."""
+    collects = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if collects:
+            gc.enable()
 
-    platform, half, made_by = "cpu", "float16", "jit"
 
-    def __init__(self, base, static_argnums=(), static_argnames=(), fastmath=True, parallel=False):
-        numbers = () if static_argnums is None else \
-            (static_argnums,) if isinstance(static_argnums, int) else static_argnums
-        names = () if static_argnames is None else \
-            (static_argnames,) if isinstance(static_argnames, str) else tuple(static_argnames)
-        numbers = [counted(base, k, "static_argnums") for k in numbers]
-        self.base, self.transform = base, Identity()
-        own = self.parameter_names(64)
-        self.given_static = (*numbers, *names, *(own.index(n) for n in names if n in own))
-        self.fastmath, self.parallel = bool(fastmath), bool(parallel)
-        super().__init__(base, self.transform)
-        self.__name__ = getattr(base, "__name__", "jit")
+class Compiler(NamedTuple):
+    """How a compiled function's versions are made.
 
-    _made_later = (*Transformed._made_later, "_short", "_general", "_equal", "_entry", "_entries")
+    code_of(normal_form, captured, meet, filled): the compiled function for a normal form
+    """
+    code_of: Callable[..., Any]
+    platform: str = "cpu"
+    half: str = "float16"               # the format that float16 means in facts, or bfloat16
 
-    def _begin(self):
-        super()._begin()
-        self._static.update(self.given_static)
-        self._short, self._general, self._equal = {}, set(), {}
-        self._entry, self._entries = None, 0
-
-    def __call__(self, *args, **kwargs):
-        """Compile the function for arguments of these kinds, if it is not compiled yet, and run it."""
-        try:
-            if self._entry is not None:
-                out = self._entry(args, kwargs)
-                if out is not OTHER:
-                    return out
-            try:
-                version = self.version_for(args, kwargs)
-            except Foreign:
-                args, kwargs = self.given(args, kwargs)
-                return self(*args, **kwargs)
-            if self._entries < ENTRIES and not version.convert and not (self._least or self._tied):
-                self._entries += 1
-                self._entry = entry_for(args, kwargs, version.function, version.guards, self._static)
-            if version.convert:
-                args = [float(a) if k in version.convert else a for k, a in enumerate(args)]
-            return version.function(*args, *kwargs.values())
-        except Exception as error:
-            leaving(error)
-            raise
-
-    def compiled_for(self, args, kwargs):
-        """The version for a call with these arguments, compiled if there is none."""
-        return self.version_for(args, kwargs)
-
-    def _static_values(self, args, kwargs):
-        for value in super()._static_values(args, kwargs):
-            if isinstance(value, (list, dict, set, np.ndarray)):
-                raise KindError(f"a static argument is a {type(value).__name__}, which can change afterwards",
-                                place_of(self.base), "Give a tuple, or an argument that is not static.")
-            yield value
-
-    def _described(self, args, kwargs, names):
-        """Short axes have constant lengths in the first version; once a second length occurs, a version for any length
-        is made.  Lengths that loops compare and that are equal in the first call are one symbol, so that
-        `c[i, :i + 1] += a[:i + 1, k]` has i + 1 entries; other arguments get one more version, for any lengths.
-        """
-        facts, words = self._in_short(*super()._described(args, kwargs, names))
-        lengths = lengths_of([*facts, *words.values()])
-        pairs = self._equal.get(kind_of(facts, words), ())
-        if all(lengths[a].size == lengths[b].size for a, b in pairs):
-            for a, b in pairs:
-                unify(lengths[a], lengths[b])
-        return facts, words
-
-    def _taken_as(self, facts, words):
-        lengths = lengths_of([*facts, *words.values()])
-        return (all(lengths[a].same(lengths[b]) for a, b in self._equal.get(kind_of(facts, words), ())),
-                bool(not_empty(facts, words)))
-
-    def _ask_for(self, demand, args, kwargs):
-        if demand.variable is not None:
-            super()._ask_for(demand, args, kwargs)
-
-    def _in_short(self, facts, words):
-        """Facts with constant lengths for short axes, unless a call had other lengths."""
-        kind = kind_of(facts, words)
-        if kind in self._general:
-            return facts, words
-        told, told_words = [short(f) for f in facts], {k: short(f) for k, f in words.items()}
-        exact = (tuple(map(key_of, told)), tuple(map(key_of, told_words.values())))
-        if self._short.setdefault(kind, exact) == exact:
-            return told, told_words
-        self._general.add(kind)
-        return facts, words
-
-    def _made(self, key, names, facts, words, convert):
-        with no_collection():
-            return self._compiled(key, names, facts, words, convert)
-
-    def _compiled(self, key, names, facts, words, convert):
-        normal_form, pipeline = self.normal_form(names, facts, words, True, platform=self.platform, half=self.half)
+    @no_collection()
+    def version(self, fn, key, names, facts, words, convert):
+        """The version of a transformed function for arguments with these facts."""
+        normal_form, pipeline = fn.normal_form(names, facts, words, True, platform=self.platform, half=self.half)
         reader, writes = pipeline.reader, pipeline.reader.memory.writes_arguments
-        inputs, outputs = (
-            reader.outer.inputs,
-            [] if isinstance(self.base, Transformed) else reader.outer.argument_outputs,
-        )
-        if reader.containers.given_changed is not None and not isinstance(self.base, Transformed):
+        captured, inputs = reader.environment.captured, reader.outer.inputs
+        outputs = [] if is_transformed(fn.base) else reader.outer.argument_outputs
+        if reader.containers.given_changed is not None and not is_transformed(fn.base):
             raise LanguageError(
                 "changing a container that is an argument is not compiled",
                 reader.containers.given_changed,
                 "Make a new one, and return it: {**items} or [*items].",
             )
         try:
-            with telling("compiling", self.__name__, self._count), stopped_cleanly():
-                compiled = self.code_of(normal_form, reader.environment.captured, self._meeting(key[:2], facts, words),
+            with telling("compiling", fn.__name__, fn._count), stopped_cleanly():
+                compiled = self.code_of(normal_form, captured, fn._lengths.meeting(key[:2], facts, words),
                                         not_empty(facts, words))
         except TransformError as error:
-            error.origin = error.origin or place_of_result(self.base)
+            error.origin = error.origin or place_of_result(fn.base)
             raise
         call = caller(facts, words, normal_form, compiled, inputs, outputs, reader.outer.outputs)
         if compiled.leaves_unsaid:
-            call = self.worded(call, len(names), list(words))
+            call = worded(call, fn.base, len(names), list(words))
         if compiled.reports:
             call = raising(call)
         later = [f"{name}.append(...)" for _, name, *_ in reader.outer.appended] + [
@@ -251,7 +173,7 @@ class Jitted(Transformed):
         ]
         text = compiled.source + "".join(f"# after each call: {line}\n" for line in later)
         version = Version(key, normal_form, None, text, call, guards_of(reader), convert,
-                          (self, len(names), reader.environment.captured) if writes else None)
+                          (fn, len(names), captured) if writes else None)
         version.compiled = compiled
         if not (writes or inputs or outputs or reader.outer.outputs or holds_children(fact_of(normal_form.result))):
             version.leaves = facts, words
@@ -259,43 +181,84 @@ class Jitted(Transformed):
             record(normal_form.label, compiled.llvm(), "llvm")
         return version
 
-    def _meeting(self, kind, facts, words):
-        """A callback for the lengths that loops compare: at first, it asks for a version in which they are equal."""
-        lengths = lengths_of([*facts, *words.values()])
-        def meet(found):
-            place = {n.normal().symbol: k for k, n in reversed(list(enumerate(lengths))) if not n.normal().offset}
-            rows = [[place[s] for s in symbols if s in place] for symbols in found]
-            pairs = tuple((a, b) for a, *others in filter(None, rows) for b in others)
-            if self._equal.setdefault(kind, pairs) is pairs and pairs:
-                raise Demand(None, "lengths that are equal in the example")
-        return meet
 
-    def code_of(self, normal_form, captured, meet, filled):
-        """The compiled function for a normal form."""
-        from gradscribe.codegen.jit_cpu import compile_function  # a slow import, for compilation only
-        return compile_function(normal_form, captured, self.fastmath, self.parallel, meet, filled)
+def code_for_cpu(fastmath, parallel, *given):
+    """The compiled function for a normal form, by Numba."""
+    from gradscribe.codegen.jit_cpu import compile_function  # a slow import, for compilation only
+    normal_form, captured, meet, filled = given
+    return compile_function(normal_form, captured, fastmath, parallel, meet, filled)
 
-    def worded(self, call, count, words):
-        """A call that runs the plain function for an exception whose message compiled code cannot make."""
-        def guarded(*args):
+
+def code_for_cuda(options, normal_form, captured, meet=None, filled=()):
+    """The compiled function for a normal form, on the GPU."""
+    from gradscribe.codegen.targets.cuda.build import compile_function  # a slow import, for compilation only
+    return compile_function(normal_form, captured, options)
+
+
+class Jitted:
+    """A compiled function; `source` is the readable text, `lowered` the text that Numba compiled."""
+
+    __reduce_ex__ = reduced
+    __get__ = bound
+
+    def __init__(self, base, static_argnums=(), static_argnames=(), compiler: Compiler | None = None):
+        numbers = () if static_argnums is None else \
+            (static_argnums,) if isinstance(static_argnums, int) else static_argnums
+        names = () if static_argnames is None else \
+            (static_argnames,) if isinstance(static_argnames, str) else tuple(static_argnames)
+        numbers = [counted(base, k, "static_argnums") for k in numbers]
+        compiler = compiler or Compiler(functools.partial(code_for_cpu, True, False))
+        self.made = Transformed(base, identity(), compiler, "jit")
+        own = self.made.parameter_names(64)
+        self.made.given_static = (*numbers, *names, *(own.index(n) for n in names if n in own))
+        self.__setstate__({})
+        self.made._begin()
+        take_name(self, base, getattr(base, "__name__", "jit"))
+        self.made.__name__ = self.__name__
+
+    def __getstate__(self):
+        return {k: v for k, v in vars(self).items() if k not in ("_entry", "_entries")}
+
+    def __setstate__(self, state):
+        vars(self).update(state, _entry=None, _entries=0)
+
+    def __getattr__(self, name: str) -> Any:
+        return found_on(self, "made", name)
+
+    def __repr__(self):
+        return repr(self.made)
+
+    def __call__(self, *args, **kwargs):
+        """Compile the function for arguments of these kinds, if it is not compiled yet, and run it."""
+        try:
+            if self._entry is not None:
+                out = self._entry(args, kwargs)
+                if out is not OTHER:
+                    return out
+            made = self.made
             try:
-                return call(*args)
-            except Unsaid:
-                pass
-            return self.base(*args[:count], **dict(zip(words, args[count:])))
-        return guarded
+                version = made.version_for(args, kwargs)
+            except Foreign:
+                args, kwargs = made.given(args, kwargs)
+                return self(*args, **kwargs)
+            if self._entries < ENTRIES and not version.convert and not (made._least or made._tied):
+                self._entries += 1
+                self._entry = entry_for(args, kwargs, version.function, version.guards, made._static)
+            if version.convert:
+                args = [float(a) if k in version.convert else a for k, a in enumerate(args)]
+            return version.function(*args, *kwargs.values())
+        except Exception as error:
+            leaving(error)
+            raise
 
-    @alone
-    def _specialise(self, args, kwargs):
-        if recording() and isinstance(self.base, Transformed):
-            with suppress(TransformError, Foreign):     # the readable text is recorded before the lowered one
-                self.base.version_for(args, kwargs)
-        return super()._specialise(args, kwargs)
+    def compiled_for(self, args, kwargs):
+        """The version for a call with these arguments, compiled if there is none."""
+        return self.made.version_for(args, kwargs)
 
     @property
     def __wrapped__(self):
         """What `inspect.getsource` shows: the user's function, or the emitted one of a transformed function."""
-        return self.base.__wrapped__ if isinstance(self.base, Transformed) else self.base
+        return self.base.__wrapped__ if is_transformed(self.base) else self.base
 
     @property
     @public
@@ -324,70 +287,64 @@ class Jitted(Transformed):
     @property
     def source(self) -> str:
         """The emitted text of the transformed function, or the text that was compiled for a plain one."""
-        if isinstance(self.base, Transformed):
-            return self.base.source
-        return self.lowered
+        return self.base.source if is_transformed(self.base) else self.lowered
 
 
-class OnDevice(Jitted):
-    """A function compiled for CUDA; `source` is the module of its kernels and its host function."""
+class OnDevice:
+    """A function compiled for CUDA; `source` is the module of its kernels and its host function.
 
-    platform = "cuda"
+    Versions for arrays of bfloat16, which follow the rules of float16, as NumPy has none for them, are another
+    function's.  made: the one that was called last.
+    """
 
-    def __init__(self, base, static_argnums=(), static_argnames=(), options=(), half="float16"):
-        super().__init__(base, static_argnums, static_argnames)
-        self.options, self.half = options, half
+    __reduce_ex__ = reduced
+    __get__ = bound
 
-    _made_later = (*Jitted._made_later, "others", "says_bfloat16")
+    def __init__(self, base, static_argnums=(), static_argnames=(), options=()):
+        self.options, self.others, self.says_bfloat16 = options, None, False
+        self.made = self.usual = self.compiled_by("float16", base, static_argnums, static_argnames)
+        take_name(self, base, self.made.__name__)
 
-    def _begin(self):
-        super()._begin()
-        self.others, self.says_bfloat16 = None, False
+    def compiled_by(self, half, base, numbers, names):
+        """The function with versions for one 16-bit format."""
+        code_of = functools.partial(code_for_cuda, (*self.options, half == "bfloat16"))
+        return Jitted(base, numbers, names, Compiler(code_of, "cuda", half))
+
+    def __getattr__(self, name: str) -> Any:
+        return found_on(self, "made", name)
+
+    def __repr__(self):
+        return repr(self.made)
 
     @public
     def __call__(self, *args, **kwargs):
         """Compile the function for arguments of these kinds, if it is not compiled yet, and run it on the GPU."""
-        version = self.standing(args, kwargs)
-        if version is None:
-            return self.in_bfloat16(args, kwargs)
+        version = self.compiled_for(args, kwargs)
         args = [float(a) if k in version.convert else a for k, a in enumerate(args)]
         return version.function(*args, *kwargs.values())
 
-    def standing(self, args, kwargs):
-        """The version for these arguments; None if they, or the function, use bfloat16."""
-        if self.half == "float16" and (self.says_bfloat16 or any(
-                holds("bfloat16", a) for a in [*args, *kwargs.values()])):
-            return None
-        try:
-            return self.version_for([standing_for(a) for a in args], {k: standing_for(v) for k, v in kwargs.items()})
-        except Bfloat16:
-            self.says_bfloat16 = True
-            return None
-
     def compiled_for(self, args, kwargs):
         """The version that is compiled for these arguments."""
-        version = self.standing(args, kwargs)
-        return version if version is not None else self.in_bfloat16(args, kwargs, OnDevice.compiled_for)
-
-    def in_bfloat16(self, args, kwargs, go=None):
-        """A call with bfloat16 arrays, which follow the rules of float16, as NumPy has none for them.
-
-        They have versions of their own; a function that mixes both formats raises an error.
-        """
+        given = [standing_for(a) for a in args], {k: standing_for(v) for k, v in kwargs.items()}
+        if not self.says_bfloat16 and not any(holds("bfloat16", a) for a in [*args, *kwargs.values()]):
+            self.made = self.usual
+            try:
+                return self.made.version_for(*given)
+            except Bfloat16:
+                self.says_bfloat16 = True
         if any(holds("float16", a) for a in [*args, *kwargs.values()]):
             raise KindError("arrays of float16 and of bfloat16 do not meet in one function", place_of(self.base),
                             "Convert them to one format, or to np.float32.")
         if self.others is None:
-            names = [n for n in self._static if isinstance(n, str)]
-            numbers = [n for n in self._static if isinstance(n, int)]
-            self.others = OnDevice(self.base, numbers, names, self.options, "bfloat16")
+            static = self.usual._static
+            self.others = self.compiled_by("bfloat16", self.base, [n for n in static if isinstance(n, int)],
+                                           [n for n in static if isinstance(n, str)])
+        self.made = self.others
         try:
-            return self.others(*args, **kwargs) if go is None else go(self.others, args, kwargs)
+            return self.made.version_for(*given)
         except TransformError as error:
             error.reason = re.sub(r"(?<!np\.)\bfloat16", "bfloat16", error.reason)
             raise
-        finally:
-            self._last = self.others._last
 
     @property
     @public
@@ -395,13 +352,6 @@ class OnDevice(Jitted):
         """Raise KindError: a function for CUDA has no LLVM IR of its own."""
         raise KindError("a function for CUDA has kernels and no LLVM IR of its own", None,
                         "`lowered` is the module that was compiled.")
-
-    def code_of(self, normal_form, captured, meet=None, filled=()):
-        """The compiled function for a normal form, on the GPU."""
-        from gradscribe.codegen.targets.cuda.build import (
-            compile_function,  # a slow import, for compilation only
-        )
-        return compile_function(normal_form, captured, (*self.options, self.half == "bfloat16"))
 
 
 @functools.lru_cache(maxsize=512)
@@ -438,34 +388,15 @@ def standing_for(value: Any) -> Any:
     return value
 
 
-@contextmanager
-def no_collection():
-    """Suspend Python's cyclic garbage collector: a compilation's trees are all alive, and scans cost a tenth of it."""
-    collects = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if collects:
-            gc.enable()
-
-
-def kind_of(facts, words):
-    """A key for arguments with the same dtypes, ranks and structure."""
-    return tuple(map(key_of, facts)), tuple((k, key_of(f)) for k, f in words.items())
-
-
-def short(fact):
-    """A fact with constant lengths for short axes: all axes of a small array, and those after the first of others."""
-    if isinstance(fact, Container):
-        return replace(fact, elements=tuple(map(short, fact.elements)))
-    if not isinstance(fact, Array) or not fact.dims:
-        return fact
-    sizes = [d.size for d in fact.dims]
-    small = math.prod(sizes) <= SHORT * SHORT and max(sizes) <= SHORT
-    dims = [Length(None, n) if 1 < n <= SHORT and (small or k) else d
-            for k, (n, d) in enumerate(zip(sizes, fact.dims))]
-    return Array(fact.dtype, tuple(dims), fact.length)
+def worded(call, base, count, words):
+    """A call that runs the plain function for an exception whose message compiled code cannot make."""
+    def guarded(*args):
+        try:
+            return call(*args)
+        except Unsaid:
+            pass
+        return base(*args[:count], **dict(zip(words, args[count:])))
+    return guarded
 
 
 def raising(call):

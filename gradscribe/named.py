@@ -10,21 +10,41 @@ import functools
 import inspect
 import sys
 from collections.abc import Callable
+from typing import Any
 
 from gradscribe.ast_transform.requirements import place_of
 from gradscribe.ast_transform.source.diagnose import KindError
 
 
-class Named:
-    """An object with the __module__ and __qualname__ of the function that it was made from."""
+def reduced(self: Any, protocol: Any) -> Any:
+    """The method __reduce_ex__ of an object with the __module__ and __qualname__ of the function it was made from."""
+    name = getattr(self, "__qualname__", None)
+    try:
+        found = functools.reduce(getattr, name.split("."), sys.modules[self.__module__])  # type: ignore[union-attr]
+    except (AttributeError, KeyError):
+        found = None
+    return name if found is self else object.__reduce_ex__(self, protocol)
 
-    def __reduce_ex__(self, protocol):
-        name = getattr(self, "__qualname__", None)
-        try:
-            found = functools.reduce(getattr, name.split("."), sys.modules[self.__module__])
-        except (AttributeError, KeyError):
-            found = None
-        return name if found is self else super().__reduce_ex__(protocol)
+
+def bound(self: Any, instance: Any, owner: Any = None) -> Any:
+    """The method __get__ of an object that is called like a function: in a class, it is a method."""
+    return self if instance is None else functools.partial(self, instance)
+
+
+def found_on(self: Any, place: str, name: str) -> Any:
+    """An attribute that an object has from another one, its attribute `place`; for its method __getattr__."""
+    try:
+        return getattr(vars(self)[place], name)
+    except (AttributeError, KeyError):          # KeyError: the object is being copied
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}", name=name, obj=self) from None
+
+
+def take_name(made: Any, base: Any, name: str) -> None:
+    """Give an object the attributes of a function that decorators copy, and a name of its own."""
+    for word in functools.WRAPPER_ASSIGNMENTS:
+        if hasattr(base, word):
+            setattr(made, word, getattr(base, word))
+    made.__name__ = name
 
 
 def positional(fun: Callable) -> tuple[list[str], bool]:

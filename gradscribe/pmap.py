@@ -12,12 +12,13 @@ import numpy as np
 
 from gradscribe import machine
 from gradscribe.api import _base, _dummy, _plain
-from gradscribe.ast_transform.mapping import OnDevices, Vmap
+from gradscribe.ast_transform.mapping import on_devices, vmap
 from gradscribe.ast_transform.reader.values import Derived
 from gradscribe.ast_transform.source.diagnose import KindError
 from gradscribe.entry import OTHER, entry_for
 from gradscribe.frames import public
 from gradscribe.jit import CHOSEN, ENTRIES, Jitted, OnDevice, standing_for
+from gradscribe.named import bound, found_on, reduced, take_name
 from gradscribe.runtime import groups, teams
 from gradscribe.steps import step_of
 from gradscribe.threads import one_thread_each
@@ -77,28 +78,11 @@ def pmap(
     return Pmapped(fun, axis_name, in_axes, out_axes, static_broadcasted_argnums, devices, backend, axis_size, compress)
 
 
-class AsVmap(Vmap):
-    """pmap inside a function that is being transformed."""
-
-    def __init__(self, static, *options):
-        super().__init__(*options)
-        self.static = static
-
-    def read(self, reader, base, args, words):
-        """Read a call, with axis None for static arguments."""
-        axes = self.in_axes
-        if any(k < len(args) for k in self.static) and (not isinstance(axes, (tuple, list)) or len(axes) == len(args)):
-            axes = axes if isinstance(axes, (tuple, list)) else [axes] * len(args)
-            whole = AsVmap((), tuple(None if k in self.static else axis for k, axis in enumerate(axes)), self.out_axes,
-                           self.axis_name, self.axis_size)
-            return whole.read(reader, base, args, words)
-        return super().read(reader, base, args, words)
-
-
-class Pmapped(Transformed):
+class Pmapped:
     """A function on many devices; `source` is the text that each one runs."""
 
-    made_by = "pmap"
+    __reduce_ex__ = reduced
+    __get__ = bound
 
     def __init__(self, base, axis_name, in_axes, out_axes, static, devices, backend, axis_size, compress=False):
         if backend not in (None, "threads", "mpi", "cpu", "gpu", "cuda"):
@@ -108,19 +92,27 @@ class Pmapped(Transformed):
                             "True takes sums of double precision in single precision.")
         self.static = (static,) if isinstance(static, int) else tuple(static)
         self.name = NAMELESS if axis_name is None else axis_name
-        super().__init__(base, AsVmap(self.static, in_axes, out_axes, axis_name, axis_size))
+        mapping = vmap(in_axes, out_axes, axis_name, axis_size, static=self.static)
+        self.as_vmap = Transformed(base, mapping, made_by="pmap")
         self.in_axes = tuple(in_axes) if isinstance(in_axes, list) else in_axes
         self.out_axes, self.axis_size, self.backend = out_axes, axis_size, backend
         self.devices = None if devices is None else list(devices)
         self.compress = bool(compress)
-        self.__name__ = f"pmap_{getattr(base, '__name__', 'f')}"
+        take_name(self, base, f"pmap_{getattr(base, '__name__', 'f')}")
+        self.as_vmap.__name__ = self.__name__
+        self.__setstate__({})
 
-    _made_later = (*Transformed._made_later, "programs", "last", "_steps", "_seen", "_launchers")
+    def __getstate__(self):
+        return {k: v for k, v in vars(self).items() if k not in ("programs", "last", "_steps", "_seen", "_launchers")}
 
-    def _begin(self):
-        super()._begin()
-        self.programs, self.last = {}, None
-        self._steps, self._seen, self._launchers = [], set(), {}
+    def __setstate__(self, state):
+        vars(self).update(state, programs={}, last=None, _steps=[], _seen=set(), _launchers={})
+
+    def __getattr__(self, name: str) -> Any:
+        return found_on(self, "as_vmap", name)
+
+    def __repr__(self):
+        return repr(self.as_vmap)
 
     @public
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -145,7 +137,7 @@ class Pmapped(Transformed):
     @property
     def source(self):
         """The text that each device ran last; that of vmap before the first call."""
-        return source_of(self.last) if self.last is not None else super().source
+        return source_of(self.last) if self.last is not None else self.as_vmap.source
 
     @property
     def lowered(self):
@@ -163,7 +155,7 @@ class Pmapped(Transformed):
     def compiled_by(self, compiler, key, size, overlap):
         """The function for a number of devices, which `compiler` compiles once for each key."""
         if key not in self.programs:
-            transform = OnDevices({self.name: size}, overlap, self.compress)
+            transform = on_devices({self.name: size}, overlap, self.compress)
             self.programs[key] = compiler(Transformed(self.base, transform), self.static)
         self.last = self.programs[key]
         return self.last
@@ -267,7 +259,7 @@ class Pmapped(Transformed):
             return
 
         def call(*given):
-            self.last, program._last = program, version
+            self.last, program.made._last = program, version
             with one_thread_each():
                 return step(*given)
 

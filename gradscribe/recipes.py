@@ -13,11 +13,10 @@ from typing import Any
 import numpy as np
 
 from gradscribe import api
-from gradscribe.ast_transform.jacobians import Jacobian
 from gradscribe.ast_transform.mapping import Vmap
 from gradscribe.ast_transform.source.diagnose import KindError
-from gradscribe.ast_transform.transforms import Grad, Jvp, Vjp
-from gradscribe.transformed import Transformed
+from gradscribe.ast_transform.transforms import Gradient, Linear
+from gradscribe.transformed import is_transformed
 
 # --- transformations --------------------------------------------------------------------------------------------------
 
@@ -28,24 +27,20 @@ def recipe(fn: Any) -> str:
     >>> recipe(gs.vmap(gs.grad(lambda w, x: w * x, argnums=(0, 1)), in_axes=(None, 0)))
     'vmap(grad(f, argnums=(0, 1)), in_axes=(None, 0))'
     """
-    if not isinstance(fn, Transformed):
+    if not is_transformed(fn):
         return "f"
-    inner, t = recipe(fn.base), getattr(fn, "transform", None)
+    inner, name, t = recipe(fn.base), fn.transform.prefix, fn.transform.settings
     words: dict[str, tuple[Any, Any]] = {}
-    if isinstance(t, Jacobian):
-        name, words = t.prefix, {"argnums": (t.argnums, 0), "has_aux": (t.aux, False),
-                                 "holomorphic": (t.holomorphic, False)}
-    elif isinstance(t, Grad):
-        name = "value_and_grad" if t.value else "grad"
-        words = {"argnums": (t.argnums if t.explicit else None, None), "has_aux": (t.aux, False),
-                 "holomorphic": (t.holomorphic, False), "argnames": (t.argnames, None)}
+    if isinstance(t, Gradient):
+        argnums = (t.argnums, 0) if name.startswith("jac") else (t.argnums if t.explicit else None, None)
+        words = {"argnums": argnums, "has_aux": (t.aux, False), "holomorphic": (t.holomorphic, False),
+                 "argnames": (t.argnames, None)}
     elif isinstance(t, Vmap):
-        name = "vmap"
         words = {"in_axes": (t.in_axes, 0), "out_axes": (t.out_axes, 0), "axis_name": (t.axis_name, None),
                  "axis_size": (t.axis_size, None), "strategy": (t.strategy, "auto")}
-    elif isinstance(t, Vjp):
+    elif isinstance(t, Linear) and name == "vjp":
         name, words = "vjp_of", {"has_aux": (t.aux, False)}
-    elif isinstance(t, Jvp) and not t.tangent_only:
+    elif isinstance(t, Linear) and not t.tangent_only:
         name = "jvp_of"
     else:
         raise KindError(f"{fn.__name__}: this transformation has no name in a file's heading")
@@ -70,7 +65,7 @@ def cooked(text: str, function: Callable) -> Any:
 
 def users_function(fn: Any) -> Any:
     """The user's function, below all transformations."""
-    while isinstance(fn, Transformed):
+    while is_transformed(fn):
         fn = fn.base
     return fn
 

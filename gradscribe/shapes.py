@@ -9,7 +9,7 @@ from gradscribe.ast_transform.core.form import Const, Function, Pack
 from gradscribe.ast_transform.core.kinds import Array, Listed, Sequence
 from gradscribe.ast_transform.passes.described import describe, fact_of
 from gradscribe.ast_transform.source.diagnose import ShapeError
-from gradscribe.ast_transform.transforms import Identity
+from gradscribe.ast_transform.transforms import identity
 from gradscribe.frames import public
 from gradscribe.given import as_numpy, with_objects
 from gradscribe.transformed import Transformed
@@ -63,7 +63,7 @@ def stand_in(leaf: Any) -> Any:
 
 def normal_form_for(fun: Callable, args: tuple, kwargs: Mapping[str, Any]) -> Function:
     """The finished normal form of a function for such arguments; its lengths have the sizes of the arguments."""
-    made = Transformed(fun, Identity())
+    made = Transformed(fun, identity())
     made.__name__ = getattr(fun, "__name__", "function")
     args, kwargs = tree_map(stand_in, as_numpy(tuple(args))), tree_map(stand_in, as_numpy(dict(kwargs)))
     names = made.parameter_names(len(args))

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from gradscribe import machine
-from gradscribe.ast_transform.mapping import OnDevices
+from gradscribe.ast_transform.mapping import on_devices
 from gradscribe.ast_transform.source.diagnose import KindError
 from gradscribe.frames import public
 from gradscribe.jit import Jitted
@@ -100,7 +100,7 @@ class Sharded:
         self.__name__ = f"shard_map_{getattr(base, '__name__', 'f')}"
 
     def for_devices(self, overlap):
-        return Jitted(Transformed(self.base, OnDevices(self.mesh.shape, overlap)))
+        return Jitted(Transformed(self.base, on_devices(self.mesh.shape, overlap)))
 
     @property
     def source(self):
@@ -172,7 +172,7 @@ class Sharded:
             raise KindError('backend="mpi" needs processes that are joined', None,
                             "Call gs.distributed.initialize(), or start with mpiexec -n 4 python -m gradscribe.run ...")
         world = machine.RUN["world"]
-        if world.size > 1 and not self.program.base.transform.overlap:
+        if world.size > 1 and not self.program.base.transform.settings.overlap:
             self.program = self.for_devices(overlap=True)
         own, axes = parts[world.rank], world.mesh(self.mesh.axis_names, self.mesh.shape_tuple)
         try:

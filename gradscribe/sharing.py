@@ -91,10 +91,9 @@ def known_for(base: Any, transform: Any) -> Known:
     """The versions of a function for a transformation, possibly none."""
     if type(base) is not types.FunctionType or os.environ.get("GRADSCRIBE_DUMP"):
         return Known()
-    options = tuple(sorted(vars(transform).items()))
-    if not all(map(written, options)):
+    if not all(map(written, transform.settings)):
         return Known()
-    key = type(transform), repr(options), base.__name__
+    key = transform.reads, transform.prefix, repr(transform.settings), base.__name__
     store = vars(base).get(NAME)
     if not isinstance(store, Store) or store.owner is not base:
         store = Store(base)

@@ -9,6 +9,7 @@ import math
 import textwrap
 import time
 from collections.abc import Callable, Iterable, Mapping, MutableSequence, MutableSet
+from contextlib import suppress
 from typing import Any, NamedTuple, cast
 
 import numpy as np
@@ -16,16 +17,23 @@ import numpy as np
 from gradscribe.annotations import in_words, simplest
 from gradscribe.ast_transform.core.draw import STREAMS
 from gradscribe.ast_transform.core.form import Var
-from gradscribe.ast_transform.core.kinds import Array, Length, Opaque, Sequence, key_of, told_apart
+from gradscribe.ast_transform.core.kinds import Array, Opaque, Sequence, key_of, told_apart
 from gradscribe.ast_transform.passes.described import constant_fact, describe, fact_of
 from gradscribe.ast_transform.pipeline import Pipeline
 from gradscribe.ast_transform.reader.derivatives import root_arguments
 from gradscribe.ast_transform.reader.frames import inside
 from gradscribe.ast_transform.reader.states import Reader
 from gradscribe.ast_transform.requirements import place_of
-from gradscribe.ast_transform.source.diagnose import KNOWN, Demand, KindError, LanguageError, TransformError
+from gradscribe.ast_transform.source.diagnose import (
+    KNOWN,
+    Demand,
+    EqualLengths,
+    KindError,
+    LanguageError,
+    TransformError,
+)
 from gradscribe.ast_transform.source.read import Scope
-from gradscribe.ast_transform.transforms import parameter_names
+from gradscribe.ast_transform.transforms import Transform, parameter_names
 from gradscribe.codegen.build import build
 from gradscribe.codegen.emit import emit
 from gradscribe.colours import Source
@@ -33,8 +41,9 @@ from gradscribe.explained import explain
 from gradscribe.frames import leaving, public
 from gradscribe.given import Foreign, as_numpy, giving_objects, is_foreign
 from gradscribe.kinds import by_name, of_facts, spelled
+from gradscribe.lengths import Lengths, agree, lengths_of
 from gradscribe.making import alone
-from gradscribe.named import Named
+from gradscribe.named import bound, reduced, take_name
 from gradscribe.progress import telling
 from gradscribe.recorded import record, recording
 from gradscribe.sharing import Known, known_for
@@ -78,7 +87,7 @@ class Made(NamedTuple):
     why: str
 
 
-class Transformed(Named):
+class Transformed:
     """A transformed function, as gs.grad and the other transformations return it.
 
     A call makes a specialisation for new kinds of arguments, and runs it.  Attributes: `source`, the emitted text of
@@ -87,20 +96,22 @@ class Transformed(Named):
     user's signature.
     """
 
-    given_away = True                   # results go to a user, so they must not share memory
-    made_by: str | None = None          # make_ir's name for it inside another function
+    __name__: str
+    __reduce_ex__ = reduced
+    __get__ = bound
 
-    def __init__(self, base, transform: Any):
-        self.base, self.transform = base, transform
+    def __init__(self, base, transform: Any, compiler: Any = None, made_by: str | None = None):
+        """compiler: makes versions, instead of emitted Python; made_by: make_ir's name for it inside a function."""
+        self.base, self.transform, self.compiler, self.made_by = base, transform, compiler, made_by
+        self.given_static: tuple[int | str, ...] = ()           # arguments whose values are compile-time constants
         self._begin()
-        for name in functools.WRAPPER_ASSIGNMENTS:
-            if hasattr(base, name):
-                setattr(self, name, getattr(base, name))
-        self.__name__ = f"{transform.prefix}_{_name(base)}"
+        take_name(self, base, f"{transform.prefix}_{_name(base)}")
 
     def _begin(self):
         """Set the state of an object without versions of its own."""
-        self._known = known_for(self.base, self.transform) if type(self) is Transformed else Known()
+        self._known = known_for(self.base, self.transform) if self.made_by is None else Known()
+        self._known.static.update(self.given_static)
+        self._lengths = None if self.compiler is None else Lengths()
         self._exact, self._versions, self._static = self._known.exact, self._known.versions, self._known.static
         self._last = self._reader = None
 
@@ -109,7 +120,7 @@ class Transformed(Named):
 
     # copies and pickles have no versions; they make them when needed
 
-    _made_later: tuple[str, ...] = ("_known", "_exact", "_versions", "_static", "_last", "_reader")
+    _made_later: tuple[str, ...] = ("_known", "_exact", "_versions", "_static", "_lengths", "_last", "_reader")
 
     def __getstate__(self):
         return {k: v for k, v in vars(self).items() if k not in self._made_later}
@@ -196,13 +207,17 @@ class Transformed(Named):
 
     def _static_values(self, args, kwargs):
         for place in sorted(self._static, key=str):
-            if isinstance(place, int):
-                yield args[place] if place < len(args) else None
-            else:
-                yield kwargs.get(place)
+            value = kwargs.get(place) if isinstance(place, str) else args[place] if place < len(args) else None
+            if self.compiler is not None and isinstance(value, (list, dict, set, np.ndarray)):
+                raise KindError(f"a static argument is a {type(value).__name__}, which can change afterwards",
+                                place_of(self.base), "Give a tuple, or an argument that is not static.")
+            yield value
 
     @alone
     def _specialise(self, args, kwargs):
+        if recording() and self.compiler is not None and is_transformed(self.base):
+            with suppress(TransformError, Foreign):     # the readable text is recorded before the lowered one
+                self.base.version_for(args, kwargs)
         if any(is_foreign(v) for k, v in [*enumerate(args), *kwargs.items()] if k not in self._static):
             raise Foreign
         for word in kwargs:
@@ -216,8 +231,8 @@ class Transformed(Named):
             for length in numbers.values():
                 length.symbol.ask()
             key = (tuple(map(key_of, facts)), tuple((k, key_of(f)) for k, f in words.items()),
-                   tuple(map(_frozen, self._static_values(args, kwargs))), self._taken_as(facts, words),
-                   self._enough(args, kwargs))
+                   tuple(map(_frozen, self._static_values(args, kwargs))),
+                   () if self._lengths is None else self._lengths.taken_as(facts, words), self._enough(args, kwargs))
             known = self._versions.get(key)
             if (
                 known is not None
@@ -257,11 +272,8 @@ class Transformed(Named):
     def _described(self, args, kwargs, names):
         """The facts of arguments."""
         facts = [Opaque(a) if k in self._static else describe(a, n) for k, (a, n) in enumerate(zip(args, names))]
-        return facts, {k: Opaque(v) if k in self._static else describe(v, k) for k, v in kwargs.items()}
-
-    def _taken_as(self, facts, words):
-        """Assumptions about lengths that the arguments alone do not imply."""
-        return ()
+        words = {k: Opaque(v) if k in self._static else describe(v, k) for k, v in kwargs.items()}
+        return (facts, words) if self._lengths is None else self._lengths.described(facts, words)
 
     def _asks_more(self, numbers, lengths):
         """Whether a version has new requirements on an integer: a lower bound, a value, equality with a length.  From
@@ -291,11 +303,10 @@ class Transformed(Named):
 
     def _converted(self, facts, words):
         """Promote Python ints that are differentiated to float; returns their positions."""
-        wanted = getattr(self.transform, "wanted", None)
-        if wanted is None or self.transform.prefix not in ("grad", "value_and_grad", "jac"):
+        if self.transform.prefix not in ("grad", "value_and_grad"):
             return ()
         out = []
-        for k in wanted(None, self.base, facts, words):
+        for k in self.transform.wanted(None, self.transform.settings, self.base, facts, words):
             if isinstance(k, int) and isinstance(facts[k], Array) and facts[k].dtype is int:
                 facts[k] = Array(float)
                 out.append(k)
@@ -303,6 +314,8 @@ class Transformed(Named):
 
     def _ask_for(self, demand, args, kwargs):
         """Make an argument static, since its value must be known while transforming."""
+        if isinstance(demand, EqualLengths):
+            return
         names = self.parameter_names(len(args))
         roots = root_arguments(self._reader, demand.variable)
         places = []
@@ -318,6 +331,8 @@ class Transformed(Named):
         self._exact.clear()
 
     def _made(self, key, names, facts, words, convert):
+        if self.compiler is not None:
+            return self.compiler.version(self, key, names, facts, words, convert)
         with telling("transforming", self.__name__, self._count):
             normal_form, pipeline = self.normal_form(names, facts, words)
             emitted = emit(
@@ -375,8 +390,8 @@ class Transformed(Named):
     def _record_function(self):
         """Record the source of the user's function, under GRADSCRIBE_DUMP."""
         fn = self
-        while isinstance(fn, (Transformed, functools.partial)):
-            fn = fn.base if isinstance(fn, Transformed) else fn.func
+        while is_transformed(fn) or isinstance(fn, functools.partial):
+            fn = fn.base if is_transformed(fn) else fn.func
         try:
             record(_name(fn), textwrap.dedent(inspect.getsource(getattr(fn, "py_func", fn))), "function")
         except (OSError, TypeError):        # no source
@@ -401,15 +416,19 @@ class Transformed(Named):
             raise AttributeError("__signature__") from error
 
     @alone
-    def normal_form(self, names, facts, words, unroll=False, nested=True, platform="cpu", half="float16"):
-        """The finished normal form for arguments with these facts, and its pipeline."""
+    def normal_form(self, names, facts, words, unroll=False, nested=True, platform="cpu", half="float16",
+                    given_away=True):
+        """The finished normal form for arguments with these facts, and its pipeline.
+
+        given_away: whether results go to a user, so that they must not share memory
+        """
         pipeline = Pipeline(unroll, platform, half)
         self._reader = pipeline.reader
         with telling("transforming", self.__name__, self._count):
             made = pipeline.normal_form(self, names, facts, words, self.__name__)
             label = pipeline.reader.context.label or self.__name__
             made.label = "function" if keyword.iskeyword(label) or not label.isidentifier() else label
-            return pipeline.finished(made, nested, self.given_away), pipeline
+            return pipeline.finished(made, nested, given_away), pipeline
 
     def _count(self):
         """The number of statements so far."""
@@ -506,8 +525,10 @@ class Transformed(Named):
             return None
         return side_by_side(self)
 
-    def __get__(self, instance, owner=None):
-        return self if instance is None else functools.partial(self, instance)
+
+def is_transformed(value: Any) -> bool:
+    """Whether a value is a function that a transformation has made; it has a `base`."""
+    return isinstance(getattr(value, "transform", None), Transform)
 
 
 def apart(function: Callable, base: Any, count: int, captured: Mapping[int, tuple[Var, Any]]) -> Callable:
@@ -534,7 +555,7 @@ def apart(function: Callable, base: Any, count: int, captured: Mapping[int, tupl
 
 def primals(made, args):
     """The arguments of the user's function: those of a transformed function without its tangents and cotangents."""
-    while isinstance(made, Transformed):
+    while is_transformed(made):
         made, args = made.base, made.transform.split(None, args)[0]
     return args
 
@@ -551,8 +572,8 @@ def _arrays(value):
 
 def home_of(fn: Any) -> str:
     """The module of the user's function."""
-    while isinstance(fn, (Transformed, functools.partial)):
-        fn = fn.base if isinstance(fn, Transformed) else fn.func
+    while is_transformed(fn) or isinstance(fn, functools.partial):
+        fn = fn.base if is_transformed(fn) else fn.func
     return getattr(fn, "__module__", None) or ""
 
 
@@ -642,45 +663,6 @@ def _whole_numbers(facts, path=()):
             yield (*path, key), fact.length
 
 
-def lengths_of(facts: Iterable) -> list[Length]:
-    """The lengths in facts, in order, and the integers, which may be lengths; equal ones share a symbol."""
-    out: list[Length] = []
-    for fact in facts:
-        if isinstance(fact, Array):
-            out += fact.dims if fact.dims or fact.length is None else (fact.length,)
-        elif isinstance(fact, Sequence):
-            out += lengths_of(fact.elements)
-    return out
-
-
-def not_empty(facts: Iterable, words: Mapping[str, Any]) -> list[Length]:
-    """The lengths of all arrays among the arguments if none of them is 0, else an empty list."""
-    lengths = [n for fact in arrays_in([*facts, *words.values()]) for n in fact.dims]
-    return lengths if all(n.size for n in lengths) else []
-
-
-def arrays_in(facts):
-    """The facts of all arrays in a sequence of facts and their elements."""
-    for fact in facts:
-        if isinstance(fact, Array):
-            yield fact
-        elif isinstance(fact, Sequence):
-            yield from arrays_in(fact.elements)
-
-
-def agree(made, given) -> bool:
-    """Whether given lengths satisfy those that a version was made for: equal ones equal, constant ones the same."""
-    seen: dict[Any, int] = {}
-    for a, b in zip(made, given):
-        n, size = a.normal(), b.size
-        if n.symbol is None:
-            if size != n.offset:
-                return False
-        elif seen.setdefault(n.symbol, size - n.offset) != size - n.offset or size - n.offset < n.symbol.least:
-            return False
-    return True
-
-
 def guards_of(reader: Reader) -> tuple[Callable[[], bool], ...]:
     """Checks that what was read from outside is unchanged: the same objects, contents of containers, and functions."""
     checks = [_guard(*read) for read in may_change(reader.environment.guards)]
@@ -705,7 +687,7 @@ def of_library(name, value):
     module = (getattr(value, "__module__", "") or "").split(".")[0]
     library = inspect.isbuiltin(value) or isinstance(value, (np.ufunc, type)) or \
         callable(value) and module in ("numpy", "math", "functools", "builtins", "gradscribe")
-    return library and not isinstance(value, Transformed) and getattr(value, "__name__", "") == name
+    return library and not is_transformed(value) and getattr(value, "__name__", "") == name
 
 
 def _name_guards(seen):

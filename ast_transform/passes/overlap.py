@@ -6,12 +6,12 @@ while the backward sweep works on the layers before it (S. Li et al., PyTorch Di
 Sums with no computation in between stay whole.
 
 >>> import numpy as np, gradscribe as gs
->>> from gradscribe.ast_transform.mapping import OnDevices
+>>> from gradscribe.ast_transform.mapping import on_devices
 >>> from gradscribe.transformed import Transformed
 >>> def step(W, V, x):
 ...     _, (dW, dV) = gs.value_and_grad(lambda p: np.sum(np.tanh(x @ p[0]) @ p[1]))((W, V))
 ...     return gs.lax.pmean(dW, "i"), gs.lax.pmean(dV, "i")
->>> f = Transformed(step, OnDevices({"i": 2}, overlap=True))
+>>> f = Transformed(step, on_devices({"i": 2}, overlap=True))
 >>> text = f.source_for(np.ones((3, 4)), np.ones((4, 5)), np.ones((2, 3)))
 >>> print("\\n".join(line.strip() for line in text.splitlines() if " = pmean" in line))
 dV_sent = pmean_start(dV, 'i')

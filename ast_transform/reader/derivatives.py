@@ -11,7 +11,7 @@ import types
 from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import gast
 import numpy as np
@@ -214,8 +214,23 @@ def root_arguments(reader: Reader, var: Any) -> list:
     return found
 
 
+class Call(NamedTuple):
+    """A call of a derivative: the function in normal form, and the arguments of the call."""
+    function: Function
+    places: list                        # of the arguments that are differentiated: numbers, or names of keywords
+    wrt: list                           # these arguments, in terms of the function's parameters
+    primals: list                       # all positional arguments of the function, so
+    extra: list                         # further arguments: tangents, adjoints
+    env: dict[Any, Any]                 # parameter -> operand of the caller
+
+
 def call_derived(reader: Reader, transform: Any, base: Any, args: list, words: dict[str, Any]) -> Any:
-    """The value of transform(base)(*args, **words); its statements are added to the current block."""
+    """The value of transform(base)(*args, **words); its statements are added to the current block.
+
+    transform.wanted(reader, settings, base, primals, words): the places of the arguments that are differentiated
+    transform.derived(reader, settings, call): the derivative in normal form, and a function that makes the operands
+    for its further parameters, in the caller's block
+    """
     outer = reader.build.block
     env: dict[Any, Any] = {}
     if reader.outer.stateful and reader.unroll:
@@ -223,10 +238,10 @@ def call_derived(reader: Reader, transform: Any, base: Any, args: list, words: d
              "outside", None, "Compile the function itself, or return the new values.")
     args, words = list(map(partial(as_children, reader), args)), {k: as_children(reader, v) for k, v in words.items()}
     primals, extra = transform.split(reader, args)
-    wrt = transform.wanted(reader, base, primals, words)
-    inner_args = [as_parameter(reader, v, k in wrt, env) for k, v in enumerate(primals)]
-    inner_words = {k: as_parameter(reader, v, k in wrt, env) for k, v in words.items()}
-    given = [_as_given(inner_args[k] if isinstance(k, int) else inner_words[k]) for k in wrt]
+    places = transform.wanted(reader, transform.settings, base, primals, words)
+    inner_args = [as_parameter(reader, v, k in places, env) for k, v in enumerate(primals)]
+    inner_words = {k: as_parameter(reader, v, k in places, env) for k, v in words.items()}
+    wrt = [_as_given(inner_args[k] if isinstance(k, int) else inner_words[k]) for k in places]
     origin = reader.build.origin
     numbers = {v for v, given in env.items() if isinstance(v, Var) and not may_be_cell(reader, given)}
     try:
@@ -241,18 +256,17 @@ def call_derived(reader: Reader, transform: Any, base: Any, args: list, words: d
             "Compile the function itself, or return what is to be appended.",
         )
     params = _parameters(env)
-    if not getattr(transform, "aux", False):
+    if not getattr(transform.settings, "aux", False):
         no_open_list(reader, result, transform.prefix)
-    function = Function(_label(base), params, body, result, base, {})
+    call = Call(Function(_label(base), params, body, result, base, {}), places, wrt, inner_args, extra, env)
     reader.build.block = []
     try:
-        made = transform.apply(reader.engine, function, given)
+        made, further = transform.derived(reader, transform.settings, call)
     finally:
         reader.build.block, reader.build.origin = outer, origin
-    operands_ = transform.extra_operands(reader, made, [transform.with_zeros(reader, inner_args, env, k, extra)
-                                                        for k in range(len(extra))], wrt)
+    further = further()
     mixed = any(is_narrow(v.fact) for s in body for v in all_reads(s))
-    for param, operand in zip(made.params[len(params):], operands_):
+    for param, operand in zip(made.params[len(params):], further):
         env[param.value] = of_kind(reader, operand, param.value.fact, mixed)
     body = copied(made.body, env)
     reader.build.made.update({t: s.value for s in body if hasattr(s, "targets") for t in s.targets})
@@ -452,7 +466,7 @@ class Custom:
 
 
 def leaves_by_rule(callee: Function, result: Any, what: str, origin: Any, shapes: bool = True) -> list:
-    """The leaves of a result that the rule gives, in the order of the function's own; shapes: they have its own."""
+    """The leaves of the rule's result, in the order of the function's leaves; shapes: require equal shapes."""
     like = callee.custom.like
 
     def refusal(same):

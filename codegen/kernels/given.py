@@ -9,6 +9,8 @@ Source: A. Griewank, A. Walther, Evaluating Derivatives, 2nd edition (2008), 3.2
 """
 import functools
 import math
+from dataclasses import replace
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -28,7 +30,8 @@ from gradscribe.ast_transform.core.memory import FRESH
 from gradscribe.ast_transform.core.operations import add_at, astype, put, put_add, shape_of, size_of
 from gradscribe.ast_transform.core.rule import RULES, operation
 from gradscribe.ast_transform.passes.callees import EVERY, without_calls
-from gradscribe.ast_transform.transforms import Vjp
+from gradscribe.ast_transform.reader.derivatives import call_derived
+from gradscribe.ast_transform.transforms import Transform, pullback, vjp
 from gradscribe.codegen.loops.build import quoted
 from gradscribe.codegen.lowered import Lazy, lazily
 
@@ -59,53 +62,56 @@ def _given_adjoint(lowering, node):
                 name := lowering.result("given", "given_adjoint({})", x.name))
 
 
-class OfKernel(Vjp):
-    """The pullback of a thread, with adjoints in given arrays.
+class OfKernel(NamedTuple):
+    """The settings of the pullback of a thread, with adjoints in given arrays."""
+    outs: list                          # the parameters that the thread's function returns
+    written: Any                        # those that the kernel writes
+    wanted: dict[str, int]              # position of each parameter whose adjoint the pullback returns
 
-    outs: the parameters that the thread's function returns; written: those that the kernel writes; wanted: {name:
-    position} of the parameters whose adjoints the pullback returns.
-    """
 
-    def __init__(self, outs: list, written, wanted: dict):
-        super().__init__()
-        self.outs, self.written, self.wanted_places = outs, written, wanted
+def of_kernel(outs: list, written: Any, wanted: dict[str, int]) -> Transform:
+    """The pullback of a thread, whose finished form `in_given_arrays` takes."""
+    return replace(vjp(), settings=OfKernel(outs, written, wanted), reads=read_thread, derived=thread_pullback)
 
-    def read(self, reader, base, args, words):
-        reader.context.instead = keep_precision()
-        return super().read(reader, base, args, words)
 
-    def apply(self, engine, function, wrt):
-        made = super().apply(engine, function, wrt)
-        made.result = Pack("tuple", tuple(made.result.items[k] for k in self.wanted_places.values()))
-        made.body = without_calls(made.body, EVERY)
-        return made
+def read_thread(reader, transform, base, args, words):
+    reader.context.instead = keep_precision()
+    return call_derived(reader, transform, base, args, words)
 
-    def in_given_arrays(self, function: Function) -> Function:
-        """The finished pullback; raises NoKernel if an adjoint is not a chain of writes."""
-        seed, primals = function.params[0], {p.name: p.value for p in function.params[1:]}
-        for name in self.written:
-            if is_read(primals[name], function.body):
-                raise NoKernel(f"it writes into {name}, and the adjoint needs what was there before",
-                               f"Write to another array than the one that is read, so that {name} stays as it was.")
-        made, items = Definitions(function), []
-        env: dict = {}
-        begun = []
-        for name, item in zip(self.wanted_places, function.result.items, strict=True):
-            primal = primals[name]
-            if not primal.fact.dims:
-                items.append(item)
-                continue
-            given = Var(f"d{name}", primal.fact, ADJOINT)
-            own = self.outs.index(name) if name in self.outs else None
-            for leaf in made.initial_values(item, name, seed.value, own) if isinstance(item, Var) else ():
-                if env.setdefault(leaf, given) is not given:
-                    raise NoKernel(f"the adjoint of {name} is that of {env[leaf].hint[1:]} as well")
-            env |= {cast: env.get(source, source) for cast, source in reversed(made.casts.items())}
-            begun.append(Let((given,), Apply(given_adjoint, (primal,))))
-            items.append(item if isinstance(item, Var) else given)
-        body = [*begun, *replaced(function.body, env)]
-        return Function(function.label, function.params[1:], body, substituted(Pack("tuple", tuple(items)), env),
-                        function.about, function.notes)
+
+def thread_pullback(reader, settings, call):
+    made, operands = pullback(reader, vjp().settings, call)
+    made.result = Pack("tuple", tuple(made.result.items[k] for k in settings.wanted.values()))
+    made.body = without_calls(made.body, EVERY)
+    return made, operands
+
+
+def in_given_arrays(function: Function, kernel: OfKernel) -> Function:
+    """The finished pullback; raises NoKernel if an adjoint is not a chain of writes."""
+    seed, primals = function.params[0], {p.name: p.value for p in function.params[1:]}
+    for name in kernel.written:
+        if is_read(primals[name], function.body):
+            raise NoKernel(f"it writes into {name}, and the adjoint needs what was there before",
+                           f"Write to another array than the one that is read, so that {name} stays as it was.")
+    made, items = Definitions(function), []
+    env: dict = {}
+    begun = []
+    for name, item in zip(kernel.wanted, function.result.items, strict=True):
+        primal = primals[name]
+        if not primal.fact.dims:
+            items.append(item)
+            continue
+        given = Var(f"d{name}", primal.fact, ADJOINT)
+        own = kernel.outs.index(name) if name in kernel.outs else None
+        for leaf in made.initial_values(item, name, seed.value, own) if isinstance(item, Var) else ():
+            if env.setdefault(leaf, given) is not given:
+                raise NoKernel(f"the adjoint of {name} is that of {env[leaf].hint[1:]} as well")
+        env |= {cast: env.get(source, source) for cast, source in reversed(made.casts.items())}
+        begun.append(Let((given,), Apply(given_adjoint, (primal,))))
+        items.append(item if isinstance(item, Var) else given)
+    body = [*begun, *replaced(function.body, env)]
+    return Function(function.label, function.params[1:], body, substituted(Pack("tuple", tuple(items)), env),
+                    function.about, function.notes)
 
 
 @functools.cache

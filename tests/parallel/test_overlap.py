@@ -7,7 +7,7 @@ import pytest
 
 import gradscribe as gs
 from gradscribe import lax
-from gradscribe.ast_transform.mapping import OnDevices
+from gradscribe.ast_transform.mapping import on_devices
 from gradscribe.runtime.groups import axes_bound
 from gradscribe.transformed import Transformed
 
@@ -33,7 +33,7 @@ X = RNG.standard_normal((2, 3, 4))
 
 
 def text_of(f, *args, **options):
-    return Transformed(f, OnDevices({"i": 2}, **options)).source_for(*args)
+    return Transformed(f, on_devices({"i": 2}, **options)).source_for(*args)
 
 
 # --- where they are ---------------------------------------------------------------------------------------------------
@@ -63,7 +63,7 @@ def test_numbers_and_sums_over_several_axes_stay_whole():
         n, y = np.sum(x), x * 2.0
         z = np.tanh(y @ y.T)
         return lax.psum(n, "i"), lax.psum(y, ("i", "j")), z
-    text = Transformed(both, OnDevices({"i": 2, "j": 2}, overlap=True)).source_for(X[0])
+    text = Transformed(both, on_devices({"i": 2, "j": 2}, overlap=True)).source_for(X[0])
     assert "_start" not in text
 
 
@@ -91,7 +91,7 @@ def test_on_threads_the_text_means_the_same(options):
     """The halves on threads meet in the second one; plain and compiled."""
     wanted = gs.vmap(step, in_axes=(None, 0), out_axes=None, axis_name="i")(PARAMS, X)
     f = gs.pmap(step, "i", in_axes=(None, 0), out_axes=None, devices=[0, 1])
-    f.programs[2, False] = gs.jit(Transformed(step, OnDevices({"i": 2}, **options)))
+    f.programs[2, False] = gs.jit(Transformed(step, on_devices({"i": 2}, **options)))
     close = 1e-6 if "compress" in options else 1e-14
     for got, want in zip(gs.tree_util.tree_leaves(f(PARAMS, X)), gs.tree_util.tree_leaves(wanted), strict=True):
         np.testing.assert_allclose(got, want, rtol=close, atol=close)
@@ -173,8 +173,8 @@ def test_random_programs(seed, tmp_path):
     for f in (both, lambda x, n: gs.value_and_grad(both, has_aux=True)(x, n)):
         x = np.array([0.3, -0.7, 1.1])
         with axes_bound({"i": Late()}):
-            whole = Transformed(f, OnDevices({"i": 2}))(x, 3)
-            halves = Transformed(f, OnDevices({"i": 2}, overlap=True))
+            whole = Transformed(f, on_devices({"i": 2}))(x, 3)
+            halves = Transformed(f, on_devices({"i": 2}, overlap=True))
             for found in (halves(x, 3), gs.jit(halves)(x, 3)):
                 for got, want in zip(gs.tree_util.tree_leaves(found), gs.tree_util.tree_leaves(whole), strict=True):
                     np.testing.assert_allclose(got, want, rtol=1e-12, atol=1e-13, err_msg=text)

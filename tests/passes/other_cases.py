@@ -2,7 +2,7 @@
 import numpy as np
 from passes.cases import Case, form, gradient, new_body, on_body, transformed
 
-from gradscribe.ast_transform.mapping import OnDevices
+from gradscribe.ast_transform.mapping import on_devices
 from gradscribe.ast_transform.passes.accumulators import summed_in_numbers
 from gradscribe.ast_transform.passes.callees import without_calls
 from gradscribe.ast_transform.passes.factorisations import factored_once
@@ -16,7 +16,7 @@ from gradscribe.ast_transform.passes.triangles import by_substitution
 from gradscribe.ast_transform.passes.vjp.segments import segmented
 from gradscribe.ast_transform.passes.zero_arms import in_other_arm
 from gradscribe.ast_transform.reader.states import Reader
-from gradscribe.ast_transform.transforms import Identity
+from gradscribe.ast_transform.transforms import identity
 
 CASES = {
     renest: Case(
@@ -229,7 +229,7 @@ CASES = {
                 a = np.sin(x)
                 b = np.cos(y)
                 return gs.lax.psum(a, 'i') + b
-            """, OnDevices({"i": 2}), np.ones(3), np.ones(3)),
+            """, on_devices({"i": 2}), np.ones(3), np.ones(3)),
         before="""
             f(x, y):
                 a = np.sin(x)
@@ -253,7 +253,7 @@ CASES = {
         given=lambda: transformed("""
             def f(x):
                 return gs.lax.psum(x, 'i')
-            """, OnDevices({"i": 2}), np.ones(3)),
+            """, on_devices({"i": 2}), np.ones(3)),
         before="""
             f(x):
                 total = psum(x, ('i',))
@@ -327,7 +327,7 @@ CASES = {
                 for i in range(n):
                     x = np.sin(x)
                 return x
-            """, Identity(), 1.0, 9),
+            """, identity(), 1.0, 9),
         before="""
             f(x, n):
                 enter x_1 = x

@@ -20,7 +20,7 @@ from gradscribe.ast_transform.passes.vmap.batch import batched
 CASES = {**simplify_cases.CASES, **algebra_cases.CASES, **memory_cases.CASES, **other_cases.CASES}
 MODES = [Forward, reverse.Reverse, batched]
 DRIVERS = [pipeline.Pipeline.finished, pipeline.Pipeline.nested, simplify.simplify, reverse.Reverse.run,
-           mapping.OnDevices.read]
+           mapping.read_on_devices]
 
 
 def passes_of(driver):

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import gradscribe as gs
-from gradscribe.ast_transform.mapping import OnDevices
+from gradscribe.ast_transform.mapping import on_devices
 from gradscribe.runtime.groups import axes_bound
 from gradscribe.runtime.teams import Grid
 from gradscribe.transformed import Transformed
@@ -125,7 +125,7 @@ def test_a_function_over_devices_names_its_package(tmp_path):
     outer = gs.vmap(f, axis_name="j")
     text = gs.dump(outer, tmp_path / "whole.py", np.ones((2, 3, 4))).read_text()
     assert "without Gradscribe" in text and "psum" not in text
-    on_device = Transformed(lambda x: gs.lax.psum(x, "i"), OnDevices({"i": 2}))
+    on_device = Transformed(lambda x: gs.lax.psum(x, "i"), on_devices({"i": 2}))
     text = gs.dump(on_device, tmp_path / "device.py", np.ones(3)).read_text()
     assert "from gradscribe.runtime.collectives import psum\n" in text and "without Gradscribe" not in text
     ran = runpy.run_path(str(tmp_path / "device.py"))

@@ -117,7 +117,7 @@ def adjoint_of(pullback: Callable[[], tuple], thread: Thread, kinds: dict, wante
                origin: Origin | None) -> Adjoint:
     """The Adjoint of a kernel.
 
-    pullback: returns the thread's pullback by OfKernel and the captured arrays; kinds: {parameter: (dtype, rank)};
+    pullback: returns the thread's pullback by `of_kernel` and the captured arrays; kinds: {parameter: (dtype, rank)};
     wanted: the parameters whose adjoints the pullback returns; origin: the place that errors show.
     """
     try:
