@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 from gradscribe.ast_transform.core.kinds import Array, Length, Sequence, key_of, unify
-from gradscribe.ast_transform.source.diagnose import EqualLengths
+from gradscribe.ast_transform.source.diagnose import Demand
 
 SHORT = 16                              # up to this length, an axis has its length as a constant in compiled code
 
@@ -61,7 +61,7 @@ class Lengths:
             rows = [[place[s] for s in symbols if s in place] for symbols in found]
             pairs = tuple((a, b) for a, *others in filter(None, rows) for b in others)
             if self.equal.setdefault(kind, pairs) is pairs and pairs:
-                raise EqualLengths(pairs)
+                raise Demand(None, "lengths that are equal in the example")
         return meet
 
 

@@ -27,7 +27,6 @@ from gradscribe.ast_transform.requirements import place_of
 from gradscribe.ast_transform.source.diagnose import (
     KNOWN,
     Demand,
-    EqualLengths,
     KindError,
     LanguageError,
     TransformError,
@@ -313,8 +312,8 @@ class Transformed:
         return tuple(out)
 
     def _ask_for(self, demand, args, kwargs):
-        """Make an argument static, since its value must be known while transforming."""
-        if isinstance(demand, EqualLengths):
+        """Make an argument static, since its value must be known while transforming; lengths are unified already."""
+        if demand.variable is None:
             return
         names = self.parameter_names(len(args))
         roots = root_arguments(self._reader, demand.variable)

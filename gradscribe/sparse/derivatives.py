@@ -5,13 +5,13 @@ from typing import Any
 
 import numpy as np
 
-import gradscribe.ast_transform.transforms as transforms
 from gradscribe.api import grad, jvp, vjp, vmap
 from gradscribe.ast_transform.analysis.sparsity import sparsity
 from gradscribe.ast_transform.core.form import Var
 from gradscribe.ast_transform.core.kinds import Array
 from gradscribe.ast_transform.passes.described import fact_of
 from gradscribe.ast_transform.source.diagnose import KindError, ShapeError
+from gradscribe.ast_transform.transforms import identity
 from gradscribe.frames import public
 from gradscribe.jit import jit
 from gradscribe.sparse.colouring import (
@@ -52,7 +52,7 @@ class SparseDerivative:
         self.fun, self.argnums, self.how = fun, argnums, how
         self.given = None if sparsity is None else as_rows(sparsity)
         self.inner = grad(fun, argnums) if how in SYMMETRIC else fun
-        self.read = Transformed(self.inner, transforms.Identity())
+        self.read = Transformed(self.inner, identity())
         along = self.across if how == "row" else self.along
         batched = vmap(along, in_axes=(0, None))
         self.products = jit(batched) if compile_ else batched
