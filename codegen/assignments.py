@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Assigns values to variables in the loop form, with the checks of lengths that the facts of these need."""
+from typing import Any
+
 import numpy as np
 
 from gradscribe.ast_transform.core.kinds import Array
@@ -10,7 +12,7 @@ from gradscribe.codegen.loops.form import change, names_in, names_of, renamed, s
 from gradscribe.codegen.lowered import Lazy
 
 
-def assign(lowering, target, lazy, clash, view=False):
+def assign(lowering: Any, target: Any, lazy: Any, clash: Any, view: bool = False) -> None:
     """name = value; clash: the value reads the name, so it is computed under another name first."""
     if target not in lowering.naming.names:
         return

@@ -56,7 +56,7 @@ def changed(builder, change):
         change(instruction)
 
 
-def without_flags(builder):
+def without_flags(builder: Any) -> contextlib.AbstractContextManager:
     """Inside, instructions are written without fast-math flags, and Numba adds none later."""
     def change(instruction):
         if instruction.opname in FLOATS:
@@ -66,7 +66,7 @@ def without_flags(builder):
     return changed(builder, change)
 
 
-def in_any_order(builder):
+def in_any_order(builder: Any) -> contextlib.AbstractContextManager:
     """Inside, instructions are written with the flags that allow sums in another order."""
     def change(instruction):
         if instruction.opname in FLOATS:

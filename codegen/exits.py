@@ -70,11 +70,11 @@ class Exit:
     items: tuple = ()                           # (target, source) of that for
 
 
-def is_flag(node, flag):
+def is_flag(node: Any, flag: Any) -> bool:
     return node is flag.inner or isinstance(node, Const) and node.value is False
 
 
-def is_set(node):
+def is_set(node: Any) -> bool:
     return isinstance(node, Const) and node.value is True
 
 
@@ -87,7 +87,7 @@ def branch_of(block, value):
     return None
 
 
-def exit_of(loop, counts, lengths, names):
+def exit_of(loop: Any, counts: Any, lengths: Any, names: Any) -> Any:
     """The Exit of a while loop, or None; counts: how often each variable is read; lengths: {variable: passes}."""
     asked, rest = split_test(loop, counts)
     if negated(asked) is None:

@@ -85,7 +85,7 @@ def listed(node):
     return Pack("list", tuple(rows)) if rows and all(new is not old for new, old in zip(rows, stack.items)) else node
 
 
-def expression(writer, node):
+def expression(writer: Any, node: Any) -> Any:
     if isinstance(node, Var):
         return name(writer.naming[node])
     if isinstance(node, Const):
@@ -315,7 +315,7 @@ def _copy(writer, node):
     return gast.Call(dotted("np.copy"), [expression(writer, x)], [])
 
 
-def quoted(writer, value, answer=""):
+def quoted(writer: Any, value: Any, answer: str = "") -> Any:
     """A piece of the user's tree with the names of this text; answer: the name for a statement's result."""
     quote = value.function
     tree = copy.deepcopy(quote.tree)

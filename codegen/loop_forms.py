@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Lowering of blocks, loops and branches, with the values that they carry and join, to the loop form."""
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -16,7 +17,7 @@ from gradscribe.codegen.phi_types import owned
 from gradscribe.codegen.scalar_forms import literal, truth
 
 
-def empty_list(lowering, fact):
+def empty_list(lowering: Any, fact: Any) -> Any:
     """An empty list with a definite element type."""
     if not isinstance(fact, Stack) or not isinstance(fact.element, (Array, Stack)):
         lowering.refuse("a list of containers has no Numba form")
@@ -45,7 +46,7 @@ def known_length(lowering, length):
     return name if n.offset == offset else quoted("{} + {}", name, n.offset - offset)
 
 
-def copies(lowering, pairs):
+def copies(lowering: Any, pairs: Any) -> None:
     """Parallel assignments, in an order in which none overwrites what another reads."""
     moves = []
     for var, value in pairs:
@@ -108,7 +109,7 @@ def _if(lowering, step):
         lowering.add(loops.If(quoted("not {}", test), orelse, []))
 
 
-def test_of(lowering, test):
+def test_of(lowering: Any, test: Any) -> Any:
     """The test of a branch or a loop."""
     if isinstance(getattr(test, "fact", None), Stack):
         return quoted("len({}) > 0", lowering.naming[test])
@@ -241,7 +242,7 @@ def while_loop(lowering, step):
     copies(lowering, [(c.outer, c.inner) for c in step.carries])
 
 
-def lower_block(lowering, steps):
+def lower_block(lowering: Any, steps: list) -> None:
     for group in together(steps):
         step = group[0]
         if step.origin is not None:

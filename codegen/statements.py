@@ -58,7 +58,7 @@ class _Part(NamedTuple):
         return type(self.together) is type(other.together) and same(other.together)
 
 
-def statements_of(writer, steps):
+def statements_of(writer: Any, steps: list) -> list:
     """The printed statements of a block, with comments that show the user's."""
     out, heading, around_it = [], writer.heading, writer.heading
     for step in steps:
@@ -147,7 +147,7 @@ def exchange(writer, out):
         out[-3:] = [node]
 
 
-def errors_in(step):
+def errors_in(step: Any) -> Any:
     """The floating-point errors that raise in a statement and in all statements inside it."""
     found = {raised(s) for s in walk([step]) if not isinstance(s, Let) or raised(s) or not
              s.origin or not s.origin.raised()}
@@ -166,7 +166,7 @@ def raising(errors, made, out):
     return [block]
 
 
-def target_of(writer, var):
+def target_of(writer: Any, var: Any) -> Any:
     return name(writer.naming[var], gast.Store())
 
 
@@ -298,18 +298,18 @@ def conditional(writer, then, orelse, test):
     return None
 
 
-def test_of(writer, test):
+def test_of(writer: Any, test: Any) -> Any:
     return as_test(expression(writer, test))
 
 
-def negation(writer, test):
+def negation(writer: Any, test: Any) -> Any:
     node = test_of(writer, test)
     if isinstance(node, gast.UnaryOp) and isinstance(node.op, gast.Not):
         return node.operand
     return gast.UnaryOp(gast.Not(), node)
 
 
-def copies(writer, pairs):
+def copies(writer: Any, pairs: Any) -> list:
     """Parallel assignments, in order: a tuple where one would overwrite what another reads."""
     moves = []
     for var, value, *copied in pairs:
@@ -419,7 +419,7 @@ def is_comment(statement) -> bool:
     return isinstance(statement, gast.Assign) and getattr(statement.targets[0], "id", None) == MARK
 
 
-def comment(words):
+def comment(words: Any) -> Any:
     return assign(name(MARK, gast.Store()), const(words))
 
 UPDATES = {put: _put, put_add: _put, add_at: _add_at, push: _push, push_front: _push_front, pop: _pop,

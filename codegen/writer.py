@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What is known of a function while it is printed: the names of its variables, and what its text needs."""
 from collections import Counter
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from gradscribe.ast_transform.core.alias import may_give_a_cell
 from gradscribe.ast_transform.core.form import UNDEFINED, Apply, Const, Let, Var, read_counts, walk
@@ -92,7 +92,7 @@ def _moves(step):
         yield from ((c.inner, c.init), (c.inner, c.next), (c.outer, c.inner))
 
 
-def provided(out, hint, value, taken):
+def provided(out: Any, hint: str, value: Any, taken: Any) -> str:
     """A name for a global object, the same in all functions of a text; `taken`: names of locals."""
     identifier, k = hint, 0
     while identifier in taken or identifier in out.namespace and out.namespace[identifier] is not value:
@@ -102,7 +102,7 @@ def provided(out, hint, value, taken):
     return identifier
 
 
-def provide(writer, hint, value):
+def provide(writer: Any, hint: str, value: Any) -> Any:
     """A name for a global object."""
     taken = {n for v, n in writer.naming.names.items() if v not in writer.out.outside}
     same = {p.name for p in writer.function.params if isinstance(p.value, Const) and p.value.value is value}
