@@ -48,7 +48,7 @@ def known_length(lowering, length):
 
 def copies(lowering: Any, pairs: Any) -> None:
     """Parallel assignments, in an order in which none overwrites what another reads."""
-    moves = []
+    moves: list = []
     for var, value in pairs:
         name = lowering.naming.names.get(var)
         if name is None or name in [t for t, _ in moves]:

@@ -311,7 +311,7 @@ def negation(writer: Any, test: Any) -> Any:
 
 def copies(writer: Any, pairs: Any) -> list:
     """Parallel assignments, in order: a tuple where one would overwrite what another reads."""
-    moves = []
+    moves: list = []
     for var, value, *copied in pairs:
         target = writer.naming.names.get(var)
         if isinstance(value, Const) and isinstance(value.value, Undefined) and target not in writer.unset.names:
@@ -404,7 +404,7 @@ def _reads(node, identifier):
     return any(isinstance(n, gast.Name) and n.id == identifier for n in nodes(node))
 
 
-def says_the_same(one, other) -> bool:
+def says_the_same(one: Any, other: Any) -> bool:
     """Whether two blocks of printed statements are equal, apart from comments."""
     return [gast.dump(s) for s in one if not is_comment(s)] == [gast.dump(s) for s in other if not is_comment(s)]
 
@@ -415,7 +415,7 @@ def of_one_statement(step) -> bool:
                for s in walk([step]))
 
 
-def is_comment(statement) -> bool:
+def is_comment(statement: Any) -> bool:
     return isinstance(statement, gast.Assign) and getattr(statement.targets[0], "id", None) == MARK
 
 
