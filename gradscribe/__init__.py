@@ -7,7 +7,7 @@ import typing as _typing
 if not _os.path.isdir(_os.path.join(__path__[0], "runtime")):       # in a clone, it is beside this folder
     __path__.append(_os.path.dirname(__path__[0]))
 
-from gradscribe import custom_batching, custom_derivatives, rule, tree, tree_util
+from gradscribe import checkpoint_policies, custom_batching, custom_derivatives, rule, tree, tree_util
 from gradscribe.api import (
     fwd_and_bwd,
     grad,
@@ -27,7 +27,7 @@ from gradscribe.api import (
 )
 from gradscribe.ast_transform.source.diagnose import KindError, LanguageError, RuleError, ShapeError, TransformError
 from gradscribe.at import at
-from gradscribe.checkpoint import checkpoint
+from gradscribe.checkpoint import checkpoint, checkpoint_name
 from gradscribe.custom import custom_gradient, custom_jvp, custom_vjp
 from gradscribe.decorate import function
 from gradscribe.drawing import draw
@@ -68,6 +68,8 @@ __all__ = [
     "at",
     "check",
     "checkpoint",
+    "checkpoint_name",
+    "checkpoint_policies",
     "closure_convert",
     "custom_batching",
     "custom_derivatives",

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Rematerialisation: gs.checkpoint(f) computes f's intermediate values again in the backward sweep."""
 import functools
+import re
 from collections.abc import Callable, Sequence
 from typing import Any, cast
 
@@ -9,30 +10,40 @@ from gradscribe.ast_transform.core.form import Const
 from gradscribe.ast_transform.reader.derivatives import enter
 from gradscribe.ast_transform.reader.frames import here
 from gradscribe.ast_transform.reader.operands import known_value
-from gradscribe.ast_transform.reader.values import Derived
+from gradscribe.ast_transform.reader.values import Derived, variables_in
 from gradscribe.ast_transform.source.diagnose import KindError
+from gradscribe.checkpoint_policies import NAMED, Policy
 from gradscribe.frames import public
 from gradscribe.named import bound, counted, number_of, reduced
 
-POLICIES = ("all", "loops")
+WAY_OUT = 'Give one of gs.checkpoint_policies, "all", "loops" or None.'
+UNITS = {"b": 1, "kb": 10 ** 3, "mb": 10 ** 6, "gb": 10 ** 9, "tb": 10 ** 12,
+         "kib": 2 ** 10, "mib": 2 ** 20, "gib": 2 ** 30, "tib": 2 ** 40}
 
 
 @public
-def checkpoint(fun: Callable | None = None, *, prevent_cse: bool = True, policy: str | None = "all",
-               static_argnums: int | Sequence[int] = (), static_argnames: str | Sequence[str] = ()) -> Callable:
+def checkpoint(fun: Callable | None = None, *, prevent_cse: bool = True, policy: str | Policy | None = "all",
+               budget: int | str | None = None, static_argnums: int | Sequence[int] = (),
+               static_argnames: str | Sequence[str] = ()) -> Callable:
     """The same function, whose intermediate values the backward sweep computes again instead of storing them.
 
     A for loop of n passes is stored in √n segments, a while loop in segments that grow by one pass each: 2 √n states
     (about 2 √(2 n) for while) are kept instead of n, for one more run of the loop.  Where the function is called in
     a loop, only its arguments are stored for each pass; policy="loops" does not do this, and applies to the loops
-    inside the function only.  policy: "all" (or None) or "loops".  Values and gradients are the same to the bit.
-    Loops that draw random numbers are stored as usual.  prevent_cse, static_argnums and static_argnames are accepted
-    for compatibility with JAX and have no effect; the latter must name arguments of the function.
+    inside the function only.  Values and gradients are the same to the bit.  Loops that draw random numbers are stored
+    as usual.
+
+    policy: which values may be stored: one of gs.checkpoint_policies, which have JAX's names; "all" (or None), the same
+    as nothing_saveable; or "loops".  budget: bytes, or text such as "512 MiB", for the states of each for loop inside.
+    Its segments are cut again, into the fewest levels that fit the sizes of the first call: r levels keep
+    r n^(1/r) states, for r - 1 more runs; where all states fit, they are stored as usual.
+    prevent_cse, static_argnums and static_argnames are accepted for compatibility with JAX and have no effect; the
+    latter must name arguments of the function.
 
     Usable as a decorator, with or without arguments, like jax.checkpoint.
 
-    Raises KindError for an unknown policy and for static arguments that the function does not have; TransformError
-    where the function is differentiated and cannot be.
+    Raises KindError for an unknown policy or budget, and for static arguments that the function does not have;
+    TransformError where the function is differentiated and cannot be, or the budget is too small for a loop.
 
     >>> import numpy as np, gradscribe as gs
     >>> def decay(x, n):
@@ -41,12 +52,12 @@ def checkpoint(fun: Callable | None = None, *, prevent_cse: bool = True, policy:
     ...     return x
     >>> bool(gs.grad(gs.checkpoint(decay))(1.0, 1000) == gs.grad(decay)(1.0, 1000))
     True
+    >>> bool(gs.grad(gs.checkpoint(decay, budget="400 B"))(1.0, 1000) == gs.grad(decay)(1.0, 1000))
+    True
 
     A. Griewank, A. Walther, Algorithm 799: revolve, ACM TOMS 26 (2000), for the general theory.
     """
-    if policy is not None and policy not in POLICIES:
-        raise KindError(f"policy must be one of {', '.join(map(repr, POLICIES))}, not {policy!r}",
-                        advice="Leave it out, or write policy=\"loops\".")
+    marked = Marked(policy_of(policy), None if budget is None else bytes_in(budget))
     numbers = (static_argnums,) if isinstance(static_argnums, int) else tuple(static_argnums)
     names = (static_argnames,) if isinstance(static_argnames, str) else tuple(static_argnames)
 
@@ -55,21 +66,48 @@ def checkpoint(fun: Callable | None = None, *, prevent_cse: bool = True, policy:
             counted(f, number, "static_argnums")
         for name in names:
             number_of(f, name, "static_argnames")
-        return Checkpointed(f, policy or "all")
+        return Checkpointed(f, marked)
     return _decorator(make, fun)
+
+
+def policy_of(policy: Any, origin: Any = None) -> Policy:
+    """The policy for an argument `policy`; KindError if it is none."""
+    if policy is None or isinstance(policy, str):
+        policy = NAMED.get(policy or "all")
+    if not isinstance(policy, Policy):
+        raise KindError("policy must be one of gs.checkpoint_policies" if not callable(policy) else
+                        "a policy is made by gs.checkpoint_policies, such as save_only_these_names(\"a\"); "
+                        "a function of JAX's primitives has no meaning here", origin, WAY_OUT)
+    return policy
+
+
+def bytes_in(budget: Any, origin: Any = None) -> int:
+    """A budget in bytes.
+
+    >>> bytes_in("512 MiB"), bytes_in("1.5 kB"), bytes_in(4096)
+    (536870912, 1500, 4096)
+    """
+    found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([a-zA-Z]+)\s*", budget) if isinstance(budget, str) else None
+    if found is not None and found[2].lower() in UNITS:
+        budget = int(float(found[1]) * UNITS[found[2].lower()])
+    if not isinstance(budget, int) or isinstance(budget, bool) or budget <= 0:
+        raise KindError(f"a budget is a number of bytes, or text such as '512 MiB', not {budget!r}", origin)
+    return budget
 
 
 class Marked:
     """Reads a function with its values marked for rematerialisation."""
 
-    def __init__(self, policy):
-        self.policy = policy
+    def __init__(self, policy, budget):
+        self.policy, self.budget = policy, budget
 
     def read(self, reader, base, args, words):
         """Read a call of the function; its values are recomputed in the backward sweep, as the policy says."""
         build = reader.build
         before = build.again, build.segments
-        build.again, build.segments = build.again or self.policy == "all", True
+        build.again = (*build.again, self.policy)
+        if self.policy.cuts_loops:
+            build.segments = "segments" if self.budget is None else f"segments {self.budget}"
         try:
             return enter(reader, base, args, words)
         finally:
@@ -79,15 +117,49 @@ class Marked:
 def _read(reader, args, words, node):
     """gs.checkpoint(f) inside a function that is being transformed."""
     given = {**dict(zip(("fun",), args)), **words}
-    policy = known_value(reader, given.pop("policy", Const("all")), "the policy of a checkpoint", node) or "all"
+    policy, budget = (known_value(reader, given.pop(name, Const(None)), f"the {name} of a checkpoint", node)
+                      for name in ("policy", "budget"))
     given = {k: v for k, v in given.items() if k not in ("prevent_cse", "static_argnums", "static_argnames")}
-    if policy not in POLICIES or set(given) != {"fun"}:
-        raise KindError(f"checkpoint takes a function and a policy ({', '.join(map(repr, POLICIES))})",
-                        here(reader, node), 'Write gs.checkpoint(f), or gs.checkpoint(f, policy="loops").')
-    return Derived(Marked(policy), _base(given["fun"]))
+    if set(given) != {"fun"}:
+        raise KindError("checkpoint takes a function, a policy and a budget", here(reader, node),
+                        "Write gs.checkpoint(f), or gs.checkpoint(f, policy=\"loops\").")
+    place = here(reader, node)
+    return Derived(Marked(policy_of(policy, place), None if budget is None else bytes_in(budget, place)),
+                   _base(given["fun"]))
 
 
 cast(Any, checkpoint).normal_form_ = _read
+
+
+def checkpoint_name(x: Any, name: str) -> Any:
+    """x, named for the policies of gs.checkpoint_policies that save, or do not save, by name.
+
+    x: an array, a number or a container of these.  It has no other effect, as jax.ad_checkpoint.checkpoint_name.
+
+    >>> import numpy as np, gradscribe as gs
+    >>> def f(x):
+    ...     y = gs.checkpoint_name(np.sin(x), "y")
+    ...     return np.exp(y) * y
+    >>> policy = gs.checkpoint_policies.save_only_these_names("y")
+    >>> bool(gs.grad(gs.checkpoint(f, policy=policy))(0.5) == gs.grad(f)(0.5))
+    True
+    """
+    return x
+
+
+def _read_name(reader, args, words, node):
+    """gs.checkpoint_name(x, name) inside a function that is being transformed: a mark on its values."""
+    given = {**dict(zip(("x", "name"), args)), **words}
+    name = known_value(reader, given["name"], "the name of a checkpoint", node)
+    if not isinstance(name, str):
+        raise KindError(f"checkpoint_name takes a name, not {name!r}", here(reader, node))
+    policies = reader.build.again
+    for var in variables_in(given["x"]):
+        var.again = any(p.recomputes_name(name, var.again) for p in policies)
+    return given["x"]
+
+
+cast(Any, checkpoint_name).normal_form_ = _read_name
 
 
 class Checkpointed:
@@ -96,8 +168,8 @@ class Checkpointed:
     __reduce_ex__ = reduced
     __get__ = bound
 
-    def __init__(self, fun, policy):
-        self.fun, self.policy = fun, policy
+    def __init__(self, fun, marked):
+        self.fun, self.marked = fun, marked
         functools.update_wrapper(self, fun, updated=())
 
     def __call__(self, *args, **kwargs):
@@ -106,4 +178,4 @@ class Checkpointed:
 
     def normal_form_(self, reader, args, words, node):
         """The result, in normal form, of a call inside a function that is being transformed."""
-        return Marked(self.policy).read(reader, self.fun, args, words)
+        return self.marked.read(reader, self.fun, args, words)

@@ -65,7 +65,6 @@ TABLE = {
             "`gs.Mesh(shape, names)`, `gs.shard_map`", SPREAD),
         Row("Ref empty_ref new_ref free_ref freeze ref ds", "writes: `x[i] = v`", "arrays can be written into"),
         Row("pure_callback", "a call", "what has no rule is refused, or given one: `gs.rule`"),
-        Row("checkpoint_policies", "`gs.checkpoint(f, policy=\"loops\")`", "the policies are \"all\" and \"loops\""),
         Row("ad api_util core interpreters lib errors typing experimental version jax2tf_associative_scan_reductions",
             "", "a part of JAX itself"),
     ],

@@ -35,12 +35,13 @@ class Builder:
 
     def __init__(self, origin=None, block=None):
         self.block, self.origin, self.made = [] if block is None else block, origin, {}
-        self.fold, self.again, self.segments = True, False, False       # the last two: inside a checkpoint
+        self.fold = True
+        self.again, self.segments = (), ""      # inside checkpoints: their policies, and what For.policy says
         self.to_read = False            # whether the source is for reading: 1 / 3 stays, not 0.3333333333333333
 
     def let(self, hint, value, fact, kind=TEMPORARY):
         """A new variable that is set to a value."""
-        var = Var(hint, fact, kind, self.again)
+        var = Var(hint, fact, kind, bool(self.again) and any(p.recomputes(value) for p in self.again))
         self.block.append(Let((var,), value, self.origin))
         self.made[var] = value
         return var

@@ -44,7 +44,7 @@ class Naturals:
                 if isinstance(step, For):
                     self.indices.add(step.index)
                     self.indices.update(v for v, source in step.items if from_zero(source))
-                    if step.policy == "again" or any(isinstance(s, For) and s.policy == "again" for s in step.body):
+                    if any(isinstance(s, For) and s.policy.startswith("again") for s in (step, *step.body)):
                         self.known[step.count] = True       # a segment of a longer loop, and the number of segments
 
     def holds(self, node):

@@ -437,7 +437,7 @@ def all_carried(reader: Reader, start, names, slots, reading, node):
 def place_loop(reader: Reader, loop: Any) -> Any:
     """Append the loop to the block, and read views of the arrays that it writes again after it."""
     written, reader.loops.written_in_loop = reader.loops.written_in_loop, None
-    loop.policy = "segments" if reader.build.segments else ""
+    loop.policy = reader.build.segments
     set_lengths_after(reader, loop)
     reader.build.block.append(loop)
     update_aliases(reader, *written)

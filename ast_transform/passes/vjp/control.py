@@ -36,6 +36,7 @@ from gradscribe.ast_transform.core.form import (
 from gradscribe.ast_transform.core.kinds import Array, Listed, Sequence, Stack, key_of, unknown
 from gradscribe.ast_transform.core.operations import no_elements, push, push_front, put_add
 from gradscribe.ast_transform.passes.described import fact_of
+from gradscribe.ast_transform.passes.nonnegative import Naturals
 from gradscribe.ast_transform.passes.vjp.containers import (
     Pieces,
     Taken,
@@ -49,6 +50,7 @@ from gradscribe.ast_transform.passes.vjp.containers import (
 )
 from gradscribe.ast_transform.passes.vjp.expansion import created, expanded, in_its_dtype, is_whole, typed, zero_adjoint
 from gradscribe.ast_transform.passes.vjp.first_pass import first_apart, leaving, left_with, with_known
+from gradscribe.ast_transform.passes.vjp.segments import counted
 from gradscribe.ast_transform.passes.vjp.tape import Restore
 from gradscribe.ast_transform.reader.closures import substituted_value
 from gradscribe.ast_transform.reader.values import Pullback
@@ -204,19 +206,24 @@ def run_again(sweep, step):
     env = {}
     (copy,) = copied([step], env)
     rename_marks(copy, env)
-    copy.policy, copy.body = "", without_effects(copy.body)
+    levels, copy.policy, copy.body = len(step.policy.split()), "", without_effects(copy.body)
     engine = sweep.engine
     _only_needed(copy, {env[c.outer] for c in step.carries if sweep.adjoint.get(c.outer) is not None})
-    sweep.build.block.append(copy)
+    passes = copy.carries
+    first, copy = cut(copy, levels)
+    sweep.build.block += [*first, copy]
     engine.copies.append(sweep.build.block)
     sweep.active.update(env[v] for v in env if v in sweep.active)
+    for c, ends in zip(passes, copy.carries):
+        if not sweep.active.isdisjoint((c.inner, c.outer)):
+            sweep.active.update(operands(Pack("tuple", (ends.inner, ends.next, ends.outer))))
     engine.analyses.unset.update(env[v] for v in env if v in engine.analyses.unset)
     engine.analyses.ranges.joined.update((env[v], (v,)) for v in env)
-    engine.analyses.partial.visit([copy])
-    made = {t: s.value for s in walk([copy]) if isinstance(s, Let) for t in s.targets}
+    engine.analyses.partial.visit([*first, copy])
+    made = {t: s.value for s in walk([*first, copy]) if isinstance(s, Let) for t in s.targets}
     sweep.made_by.update(made)
     sweep.build.made.update(made)
-    for v in all_made([copy]):
+    for v in all_made([*first, copy]):
         sweep.note(v)
     for c in step.carries:
         sweep.groups.pop(c.outer, None)
@@ -224,6 +231,14 @@ def run_again(sweep, step):
         if held is not None:
             sweep.adjoint[env[c.outer]] = held
     reverse_loop(sweep, copy)
+
+
+def cut(loop, levels):
+    """(statements, loop): the loop that runs again, cut into segments once more if levels are left."""
+    if levels == 1:
+        return [], loop
+    *first, outer = counted(loop, Naturals([loop]), levels)
+    return first, outer
 
 
 def rename_marks(loop, env):
@@ -237,7 +252,7 @@ def rename_marks(loop, env):
 
 
 def reverse_loop(sweep: "Sweep", step: For | While) -> None:
-    if step.policy == "again":
+    if step.policy.startswith("again"):
         return run_again(sweep, step)
     known = {c.outer: sweep.adjoint.pop(c.outer, None) for c in step.carries}
     wanted = useful_carries(sweep, step, known)

@@ -6,11 +6,18 @@ that their number and the longest are both about √(2 n).  The state at the sta
 backward, the segment is run again, saving its values, and then reversed (control.py).  That takes memory for 2 √n
 states instead of n, and one more forward run.
 
+With more levels, the loop over the passes of a segment is cut again when it runs again: r levels keep about r n^(1/r)
+states, for r - 1 more forward runs.  A budget of memory chooses the fewest levels that fit (`levels_for`).
+
 A. Griewank, Achieving logarithmic growth of temporal and spatial complexity in reverse automatic differentiation,
-Optimization Methods and Software 1, 1992, treats the general case; two levels are its simplest.
+Optimization Methods and Software 1, 1992; A. Griewank and A. Walther, Algorithm 799: revolve, ACM Transactions on
+Mathematical Software 26, 2000, for the general case.
 """
+import math
 import operator
 from dataclasses import replace
+
+import numpy as np
 
 from gradscribe.ast_transform.core.draw import draws
 from gradscribe.ast_transform.core.form import (
@@ -30,30 +37,68 @@ from gradscribe.ast_transform.core.form import (
 from gradscribe.ast_transform.core.kinds import Array, Sequence, unknown
 from gradscribe.ast_transform.core.operations import both
 from gradscribe.ast_transform.passes.nonnegative import Naturals
+from gradscribe.ast_transform.source.diagnose import KindError
 
 SHORT = 4                               # loops with at most this many passes are not cut
 
 
 def segmented(body: list, naturals: Naturals) -> list:
     """A block whose checkpointed loops are cut into segments."""
-    out = []
+    out: list = []
     for step in body:
         step = rebuilt(step, {}, lambda block: segmented(block, naturals))
-        if isinstance(step, (For, While)) and step.policy == "segments":
-            step.policy = ""
+        if isinstance(step, (For, While)) and step.policy.startswith("segments"):
+            words, step.policy = step.policy.split(), ""
             if not draws(step.body) and not (isinstance(step, While) and draws(step.head)):
-                out += counted(step, naturals) if isinstance(step, For) else uncounted(step)
+                levels = levels_for(step, int(words[1])) if len(words) > 1 else 2
+                out += [step] if levels == 1 else counted(step, naturals, levels) if isinstance(step, For) else \
+                    uncounted(step)
                 continue
         out.append(step)
     return out
+
+
+def levels_for(step: For | While, budget: int) -> int:
+    """The fewest levels with which the states of a loop fit into so many bytes; 2 where its length is not known.
+
+    Raises KindError for a budget that no number of levels meets.
+    """
+    passes = passes_of(step.count) if isinstance(step, For) else None
+    state = sum(bytes_of(c.init) for c in step.carries) if passes else 0
+    if not passes or not state:
+        return 2
+    most = max(1, math.ceil(math.log2(passes)))
+    for levels in range(1, most + 1):
+        if levels * passes ** (1 / levels) * state <= budget:
+            return levels
+    least = min(range(1, most + 1), key=lambda r: r * passes ** (1 / r))
+    need = math.ceil(least * passes ** (1 / least) * state)
+    raise KindError(f"a budget of {budget:,} bytes is too small: {passes:,} passes with {state:,} bytes each need "
+                    f"{need:,}", step.origin, f"Give budget={need}, or compute in float32.")
+
+
+def passes_of(count):
+    """The number of passes in the example, or None."""
+    if isinstance(count, Const):
+        return count.value
+    length = count.fact.length if isinstance(count, Var) and isinstance(count.fact, Array) else None
+    return None if length is None else length.size
+
+
+def bytes_of(value):
+    """The size of a carry in the example; 0 if it is not known."""
+    fact = value.fact if isinstance(value, Var) else None
+    if not isinstance(fact, Array) or any(d.size is None for d in fact.dims):
+        return 0
+    return math.prod(d.size for d in fact.dims) * np.dtype(fact.dtype).itemsize
 
 
 def _number(hint, kind=SAVED):
     return Var(hint, Array(int, (), unknown(f"?{hint}")), kind)
 
 
-def counted(step, naturals):
-    """A for loop, cut into segments."""
+def counted(step: For, naturals: Naturals, levels: int = 2) -> list:
+    """A for loop, cut into segments; levels: how often, as the passes of a segment are cut when they run again."""
     n = step.count
     if isinstance(n, Const) and n.value <= SHORT or any(isinstance(v.fact, Sequence) for v, _ in step.items):
         return [step]
@@ -65,7 +110,7 @@ def counted(step, naturals):
         n = _number("passes", TEMPORARY)
         before.append(Let((n,), Apply(max, (step.count, Const(0))), place))
     before += [
-        Let((root,), Apply(operator.pow, (n, Const(0.5))), place),
+        Let((root,), Apply(operator.pow, (n, Const((levels - 1) / levels))), place),
         Let((floor,), Apply(int, (root,)), place),
         Let((size,), Apply(operator.add, (floor, Const(1))), place),
         Let((more,), Apply(operator.add, (n, size)), place),
@@ -84,7 +129,7 @@ def counted(step, naturals):
         else:
             head.append(Let((v,), Apply(operator.getitem, (source, step.index)), step.origin))
     carries, inner = _nested(step)
-    again = For(j, count, (), inner, [*head, *step.body], step.origin, policy="again")
+    again = For(j, count, (), inner, [*head, *step.body], step.origin, policy=" ".join(["again"] * (levels - 1)))
     body = [
         Let((start,), Apply(operator.mul, (k, size)), place),
         Let((left,), Apply(operator.sub, (n, start)), place),
