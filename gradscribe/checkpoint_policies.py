@@ -3,6 +3,7 @@
 
 A value that may not be saved is computed again in the backward sweep.  Names are those of gs.checkpoint_name.
 """
+import functools
 from collections.abc import Callable
 from typing import Any, cast
 
@@ -21,6 +22,7 @@ class Policy:
     def __init__(self, label: str, saves: Callable[[Any], bool],
                  names: Callable[[str], bool | None] = lambda name: None, cuts_loops: bool = True):
         self.label, self.saves, self.names, self.cuts_loops = label, saves, names, cuts_loops
+        self.made: tuple | None = None      # the function that made it, and its arguments
 
     def recomputes(self, value: Any) -> bool:
         """Whether the value of a statement is computed again."""
@@ -33,6 +35,14 @@ class Policy:
 
     def __repr__(self):
         return f"gs.checkpoint_policies.{self.label}"
+
+    def __reduce__(self):
+        return self.made or (named, (self.label,))
+
+
+def named(label: str) -> Policy:
+    """One of the policies without arguments, for pickles."""
+    return NAMED.get(label) or globals()[label]
 
 
 def is_product(function: Any) -> bool:
@@ -58,10 +68,16 @@ def nothing(function: Any) -> bool:
 
 def known(make: Callable) -> Callable:
     """Has the compiler call a function that makes a policy, where a function that it reads calls it."""
+    @functools.wraps(make)
+    def made(*args):
+        policy = make(*args)
+        policy.made = made, args
+        return policy
+
     def read(reader, args, words, node):
-        return Const(make(*(known_value(reader, a, "an argument of a policy", node) for a in args)))
-    cast(Any, make).normal_form_ = read
-    return make
+        return Const(made(*(known_value(reader, a, "an argument of a policy", node) for a in args)))
+    cast(Any, made).normal_form_ = read
+    return made
 
 
 everything_saveable = Policy("everything_saveable", everything, cuts_loops=False)
