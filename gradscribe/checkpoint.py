@@ -23,8 +23,8 @@ UNITS = {"b": 1, "kb": 10 ** 3, "mb": 10 ** 6, "gb": 10 ** 9, "tb": 10 ** 12,
 
 @public
 def checkpoint(fun: Callable | None = None, *, prevent_cse: bool = True, policy: str | Policy | None = "all",
-               budget: int | str | None = None, static_argnums: int | Sequence[int] = (),
-               static_argnames: str | Sequence[str] = ()) -> Callable:
+               budget: int | str | None = None, offload: str | None = None,
+               static_argnums: int | Sequence[int] = (), static_argnames: str | Sequence[str] = ()) -> Callable:
     """The same function, whose intermediate values the backward sweep computes again instead of storing them.
 
     A for loop of n passes is stored in √n segments, a while loop in segments that grow by one pass each: 2 √n states
@@ -36,7 +36,9 @@ def checkpoint(fun: Callable | None = None, *, prevent_cse: bool = True, policy:
     policy: which values may be stored: one of gs.checkpoint_policies, which have JAX's names; "all" (or None), the same
     as nothing_saveable; or "loops".  budget: bytes, or text such as "512 MiB", for the states of each for loop inside.
     Its segments are cut again, into the fewest levels that fit the sizes of the first call: r levels keep
-    r n^(1/r) states, for r - 1 more runs; where all states fit, they are stored as usual.
+    (2 r - 1) n^(1/r) states, for r - 1 more runs; where all states fit, they are stored as usual.
+    offload: "disk" stores the states at the beginnings of segments of for loops in temporary files, so that memory
+    holds those of one segment; gs.jit does not compile this.
     prevent_cse, static_argnums and static_argnames are accepted for compatibility with JAX and have no effect; the
     latter must name arguments of the function.
 
@@ -52,12 +54,12 @@ def checkpoint(fun: Callable | None = None, *, prevent_cse: bool = True, policy:
     ...     return x
     >>> bool(gs.grad(gs.checkpoint(decay))(1.0, 1000) == gs.grad(decay)(1.0, 1000))
     True
-    >>> bool(gs.grad(gs.checkpoint(decay, budget="400 B"))(1.0, 1000) == gs.grad(decay)(1.0, 1000))
+    >>> bool(gs.grad(gs.checkpoint(decay, budget="600 B"))(1.0, 1000) == gs.grad(decay)(1.0, 1000))
     True
 
     A. Griewank, A. Walther, Algorithm 799: revolve, ACM TOMS 26 (2000), for the general theory.
     """
-    marked = Marked(policy_of(policy), None if budget is None else bytes_in(budget))
+    marked = Marked(policy_of(policy), None if budget is None else bytes_in(budget), offload_of(offload))
     numbers = (static_argnums,) if isinstance(static_argnums, int) else tuple(static_argnums)
     names = (static_argnames,) if isinstance(static_argnames, str) else tuple(static_argnames)
 
@@ -81,6 +83,13 @@ def policy_of(policy: Any, origin: Any = None) -> Policy:
     return policy
 
 
+def offload_of(offload: Any, origin: Any = None) -> str:
+    """The words of For.policy for an argument `offload`; KindError if it is none."""
+    if offload not in (None, "disk"):
+        raise KindError(f"offload is 'disk' or None, not {offload!r}", origin)
+    return " disk" if offload else ""
+
+
 def bytes_in(budget: Any, origin: Any = None) -> int:
     """A budget in bytes.
 
@@ -98,8 +107,8 @@ def bytes_in(budget: Any, origin: Any = None) -> int:
 class Marked:
     """Reads a function with its values marked for rematerialisation."""
 
-    def __init__(self, policy, budget):
-        self.policy, self.budget = policy, budget
+    def __init__(self, policy, budget, offload):
+        self.policy, self.budget, self.offload = policy, budget, offload
 
     def read(self, reader, base, args, words):
         """Read a call of the function; its values are recomputed in the backward sweep, as the policy says."""
@@ -107,7 +116,7 @@ class Marked:
         before = build.again, build.segments
         build.again = (*build.again, self.policy)
         if self.policy.cuts_loops:
-            build.segments = "segments" if self.budget is None else f"segments {self.budget}"
+            build.segments = f"segments {self.budget or ''}{self.offload}"
         try:
             return enter(reader, base, args, words)
         finally:
@@ -117,15 +126,15 @@ class Marked:
 def _read(reader, args, words, node):
     """gs.checkpoint(f) inside a function that is being transformed."""
     given = {**dict(zip(("fun",), args)), **words}
-    policy, budget = (known_value(reader, given.pop(name, Const(None)), f"the {name} of a checkpoint", node)
-                      for name in ("policy", "budget"))
+    policy, budget, offload = (known_value(reader, given.pop(name, Const(None)), f"the {name} of a checkpoint", node)
+                               for name in ("policy", "budget", "offload"))
     given = {k: v for k, v in given.items() if k not in ("prevent_cse", "static_argnums", "static_argnames")}
     if set(given) != {"fun"}:
-        raise KindError("checkpoint takes a function, a policy and a budget", here(reader, node),
+        raise KindError("checkpoint takes a function, a policy, a budget and offload", here(reader, node),
                         "Write gs.checkpoint(f), or gs.checkpoint(f, policy=\"loops\").")
     place = here(reader, node)
-    return Derived(Marked(policy_of(policy, place), None if budget is None else bytes_in(budget, place)),
-                   _base(given["fun"]))
+    return Derived(Marked(policy_of(policy, place), None if budget is None else bytes_in(budget, place),
+                          offload_of(offload, place)), _base(given["fun"]))
 
 
 cast(Any, checkpoint).normal_form_ = _read

@@ -24,6 +24,7 @@ from gradscribe.ast_transform.rules.batching import (
 from gradscribe.ast_transform.rules.elementwise import is_complex, is_float, is_integer
 from gradscribe.ast_transform.rules.reductions import along_index
 from gradscribe.runtime import compiled
+from gradscribe.runtime.offload import on_disk
 
 
 def _entrywise(*names):
@@ -430,6 +431,12 @@ class zeros:
 class ones:
     def primal(shape, dtype=float):
         return np.ones(shape, dtype=dtype)
+
+
+@constant(on_disk, memory=FRESH, raises=True, allocates="filled")
+class on_disk_:
+    def primal(shape, dtype=np.float64):
+        return on_disk(shape, dtype)
 
 
 @constant(np.empty, memory=FRESH, order="rows", cell=True, allocates="filled")

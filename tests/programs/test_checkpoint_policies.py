@@ -96,7 +96,7 @@ def written(u, w, steps):
 
 
 @pytest.mark.parametrize("f", [simulate, two_loops, written], ids=lambda f: f.__name__)
-@pytest.mark.parametrize("budget", ["1 MB", "20 kB", "16 KiB", 14_000])
+@pytest.mark.parametrize("budget", ["1 MB", "60 kB", "40 KiB", 30_000])
 def test_budgets_keep_gradients_to_the_bit(f, budget):
     both = (0, 1)
     plain, cut = gs.grad(f, both), gs.grad(gs.checkpoint(f, budget=budget), both)
@@ -107,7 +107,7 @@ def test_budgets_keep_gradients_to_the_bit(f, budget):
         np.testing.assert_allclose(got, want, rtol=1e-12)
 
 
-@pytest.mark.parametrize("budget, loops", [("1 MB", 2), ("20 kB", 5), ("10 kB", 8), ("8 kB", 11)])
+@pytest.mark.parametrize("budget, loops", [("1 MB", 2), ("24 kB", 5), ("15 kB", 8), ("13 kB", 11)])
 def test_levels(budget, loops):
     """Two loops without segments; three for two levels and their inner loops; three more for each level."""
     source = gs.grad(gs.checkpoint(simulate, budget=budget), 1).source_for(U, W, 400)
@@ -126,13 +126,13 @@ def peak(f, *args):
 
 def test_the_budget_is_kept():
     u, w = np.linspace(0.1, 1.0, 1000), np.linspace(1.0, 2.0, 1000)
-    for budget in (800_000, 350_000, 250_000):
+    for budget in (800_000, 400_000, 300_000):
         cut = gs.grad(gs.checkpoint(simulate, budget=budget), 1)
-        assert peak(cut, u, w, 1000) < budget + 16 * u.nbytes         # beside the states: a few temporaries
+        assert peak(cut, u, w, 1000) < budget + 12 * u.nbytes         # beside the states: a few temporaries
 
 
 def test_a_budget_that_is_too_small():
-    with pytest.raises(gs.TransformError, match="too small: 400 passes with 400 bytes each need"):
+    with pytest.raises(gs.TransformError, match="too small: 400 passes with 400 bytes each need 12,000"):
         gs.grad(gs.checkpoint(simulate, budget=4000), 1)(U, W, 400)
 
 
@@ -166,3 +166,28 @@ def test_names_do_nothing_else():
     made = gs.grad(lambda x: gs.checkpoint_name((x * x, 2 * x), "pair")[0] * 3.0)
     assert made(2.0) == 12.0 and "pair" not in made.source
     assert repr(P.dots_saveable) == "gs.checkpoint_policies.dots_saveable"
+
+
+@pytest.mark.parametrize("f", [simulate, two_loops, written], ids=lambda f: f.__name__)
+def test_states_on_the_disk(f):
+    both = (0, 1)
+    plain, disk = gs.grad(f, both), gs.grad(gs.checkpoint(f, offload="disk"), both)
+    for steps in (100, 0, 1, 5):
+        for u, w in ((U, W), (U.astype(np.float32), W.astype(np.float32)), (U[:3], W[:3])):
+            for got, want in zip(disk(u, w, steps), plain(u, w, steps)):
+                np.testing.assert_array_equal(got, want)
+                assert type(got) is np.ndarray
+    assert "on_disk(" in disk.source
+
+
+def test_memory_holds_one_segment():
+    u, w = np.linspace(0.1, 1.0, 1000), np.linspace(1.0, 2.0, 1000)
+    disk = gs.grad(gs.checkpoint(simulate, offload="disk"), 1)
+    assert peak(disk, u, w, 2500) < (2 * 51 + 16) * u.nbytes          # the states of two segments, one to be replaced
+
+
+def test_offload_that_is_none():
+    with pytest.raises(gs.KindError, match="offload is 'disk' or None"):
+        gs.checkpoint(simulate, offload="tape")
+    with pytest.raises(gs.TransformError, match="Without gs.jit"):
+        gs.jit(gs.grad(gs.checkpoint(simulate, offload="disk"), 1))(U, W, 9)

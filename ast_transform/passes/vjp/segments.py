@@ -6,8 +6,9 @@ that their number and the longest are both about √(2 n).  The state at the sta
 backward, the segment is run again, saving its values, and then reversed (control.py).  That takes memory for 2 √n
 states instead of n, and one more forward run.
 
-With more levels, the loop over the passes of a segment is cut again when it runs again: r levels keep about r n^(1/r)
-states, for r - 1 more forward runs.  A budget of memory chooses the fewest levels that fit (`levels_for`).
+With more levels, the loop over the passes of a segment is cut again when it runs again.  r levels keep about r n^(1/r)
+states, (2 r - 1) n^(1/r) while an array of states replaces the last segment's, for r - 1 more forward runs.  A budget
+of memory chooses the fewest levels that fit (`levels_for`).
 
 A. Griewank, Achieving logarithmic growth of temporal and spatial complexity in reverse automatic differentiation,
 Optimization Methods and Software 1, 1992; A. Griewank and A. Walther, Algorithm 799: revolve, ACM Transactions on
@@ -49,9 +50,11 @@ def segmented(body: list, naturals: Naturals) -> list:
         step = rebuilt(step, {}, lambda block: segmented(block, naturals))
         if isinstance(step, (For, While)) and step.policy.startswith("segments"):
             words, step.policy = step.policy.split(), ""
+            disk = "disk" * ("disk" in words)
             if not draws(step.body) and not (isinstance(step, While) and draws(step.head)):
-                levels = levels_for(step, int(words[1])) if len(words) > 1 else 2
-                out += [step] if levels == 1 else counted(step, naturals, levels) if isinstance(step, For) else \
+                budget = next((int(w) for w in words if w.isdecimal()), None)
+                levels = 2 if disk or budget is None else levels_for(step, budget)
+                out += [step] if levels == 1 else counted(step, naturals, levels, disk) if isinstance(step, For) else \
                     uncounted(step)
                 continue
         out.append(step)
@@ -67,12 +70,11 @@ def levels_for(step: For | While, budget: int) -> int:
     state = sum(bytes_of(c.init) for c in step.carries) if passes else 0
     if not passes or not state:
         return 2
-    most = max(1, math.ceil(math.log2(passes)))
-    for levels in range(1, most + 1):
-        if levels * passes ** (1 / levels) * state <= budget:
+    needed = [math.ceil((2 * r - 1) * passes ** (1 / r)) * state for r in range(1, passes.bit_length() + 1)]
+    for levels, need in enumerate(needed, 1):
+        if need <= budget:
             return levels
-    least = min(range(1, most + 1), key=lambda r: r * passes ** (1 / r))
-    need = math.ceil(least * passes ** (1 / least) * state)
+    need = min(needed)
     raise KindError(f"a budget of {budget:,} bytes is too small: {passes:,} passes with {state:,} bytes each need "
                     f"{need:,}", step.origin, f"Give budget={need}, or compute in float32.")
 
@@ -97,8 +99,12 @@ def _number(hint, kind=SAVED):
     return Var(hint, Array(int, (), unknown(f"?{hint}")), kind)
 
 
-def counted(step: For, naturals: Naturals, levels: int = 2) -> list:
-    """A for loop, cut into segments; levels: how often, as the passes of a segment are cut when they run again."""
+def counted(step: For, naturals: Naturals, levels: int = 2, policy: str = "") -> list:
+    """A for loop, cut into segments.
+
+    levels: how often, as the passes of a segment are cut when they run again; policy: of the loop over segments,
+    "disk" if its states are stored there
+    """
     n = step.count
     if isinstance(n, Const) and n.value <= SHORT or any(isinstance(v.fact, Sequence) for v, _ in step.items):
         return [step]
@@ -136,7 +142,7 @@ def counted(step: For, naturals: Naturals, levels: int = 2) -> list:
         Let((count,), Apply(min, (left, size)), place),
         again,
     ]
-    return [*before, For(k, segments, (), carries, body, step.origin)]
+    return [*before, For(k, segments, (), carries, body, step.origin, policy=policy)]
 
 
 def _nested(step):

@@ -57,6 +57,7 @@ from gradscribe.ast_transform.passes.vjp.invertible import MANY, Counted, Undo, 
 from gradscribe.ast_transform.passes.vjp.rematerialise import assembled, compute_again
 from gradscribe.ast_transform.passes.vjp.same_order import carried_along
 from gradscribe.ast_transform.source.diagnose import LanguageError
+from gradscribe.runtime.offload import on_disk
 
 NEVER = 10**8                           # a cost that a cut avoids
 
@@ -575,7 +576,8 @@ class Restore:
             words = () if dtype == np.float64 else (("dtype", Const(dtype)),)
             empty = Var(hint, fact, SAVED)
             pack = Pack("tuple", tuple(shape)) if len(shape) > 1 else shape[0]
-            self.before(Let((empty,), Apply(np.empty, (pack,), words), self.origin_forward()))
+            make = on_disk if self.step.policy == "disk" and v.fact.dims else np.empty
+            self.before(Let((empty,), Apply(make, (pack,), words), self.origin_forward()))
             inner, outer, new = Var(hint, fact, SAVED), Var(hint, fact, SAVED), Var(hint, fact, SAVED)
             if not self.filled_in_place(v, home, inner, new):
                 put_step = Let((new,), Apply(put, (inner, self.step.index, source)), self.origin_forward())
