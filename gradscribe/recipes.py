@@ -17,6 +17,7 @@ from gradscribe.ast_transform.jacobians import Jacobian
 from gradscribe.ast_transform.mapping import Vmap
 from gradscribe.ast_transform.source.diagnose import KindError
 from gradscribe.ast_transform.transforms import Grad, Jvp, Vjp
+from gradscribe.jit import Jitted, jit
 from gradscribe.transformed import Transformed
 
 # --- transformations --------------------------------------------------------------------------------------------------
@@ -32,7 +33,13 @@ def recipe(fn: Any) -> str:
         return "f"
     inner, t = recipe(fn.base), getattr(fn, "transform", None)
     words: dict[str, tuple[Any, Any]] = {}
-    if isinstance(t, Jacobian):
+    if type(fn) is Jitted:
+        numbers, names = (tuple(k for k in fn.given_static if isinstance(k, kind)) for kind in (int, str))
+        name, words = "jit", {"static_argnums": (numbers, ()), "static_argnames": (names, ()),
+                              "fastmath": (fn.fastmath, True), "parallel": (fn.parallel, False)}
+    elif type(fn) is not Transformed:
+        raise KindError(f"{fn.__name__}: this transformation has no name in a file's heading")
+    elif isinstance(t, Jacobian):
         name, words = t.prefix, {"argnums": (t.argnums, 0), "has_aux": (t.aux, False),
                                  "holomorphic": (t.holomorphic, False)}
     elif isinstance(t, Grad):
@@ -59,9 +66,10 @@ def cooked(text: str, function: Callable) -> Any:
         if isinstance(node, ast.Name) and node.id == "f":
             return function
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and len(node.args) == 1 and \
-                node.func.id in ("grad", "value_and_grad", "vmap", "jacfwd", "jacrev", "hessian", "vjp_of", "jvp_of"):
-            return getattr(api, node.func.id)(one(node.args[0]), **{k.arg: ast.literal_eval(k.value)
-                                                                    for k in node.keywords})
+                node.func.id in ("grad", "value_and_grad", "vmap", "jacfwd", "jacrev", "hessian", "vjp_of", "jvp_of",
+                                 "jit"):
+            made: Any = jit if node.func.id == "jit" else getattr(api, node.func.id)
+            return made(one(node.args[0]), **{k.arg: ast.literal_eval(k.value) for k in node.keywords})
         raise KindError(f"{ast.unparse(node)} is not a transformation")
     return one(ast.parse(text, mode="eval").body)
 
