@@ -11,6 +11,7 @@ each with its outcome: the bytes that came back, or why there are none.
 """
 import concurrent.futures
 import importlib
+import importlib.util
 import os
 import pickle
 import sys
@@ -32,8 +33,8 @@ from gradscribe.worker import run_chunk
 AHEAD = 2                               # tasks that an engine has for each worker
 LOOK = 0.5                              # seconds between checks that an engine is there
 LARGE = 1 << 20                         # bytes of a job that are not sent with each chunk
-KINDS = ("Give a dask.distributed.Client or its scheduler's address, ray, joblib.Parallel or \"joblib\", or an executor "
-         "of\nconcurrent.futures.")
+KINDS = ("Give a dask.distributed.Client or the address of its scheduler, ray, a joblib.Parallel or \"joblib\", or an\n"
+         "executor of concurrent.futures.")
 
 
 class Task(NamedTuple):
@@ -44,8 +45,9 @@ class Task(NamedTuple):
 
 
 class Lost(NamedTuple):
-    """The outcome of a task whose worker was lost."""
+    """The outcome of a task whose worker was lost; often: whether the engine has tried it several times itself."""
     why: str
+    often: bool = False
 
 
 class Failed(NamedTuple):
@@ -99,7 +101,8 @@ def needed(module: str, package: str) -> Any:
     try:
         return importlib.import_module(module)
     except ImportError as error:
-        raise KindError(f"{module} cannot be imported: {error}", None, f'Install it: pip install "{package}"') from error
+        raise KindError(f"{module} cannot be imported: {error}", None,
+                        f'Install it: pip install "{package}"') from error
 
 
 def isa(value: Any, module: str, name: str) -> bool:
@@ -220,8 +223,8 @@ class Executor:
         if self.own is not None:
             self.own.shutdown(wait=False, cancel_futures=True)
         else:
-            warnings.warn("a worker was lost, which breaks a ProcessPoolExecutor: the rest of this call runs in a pool of"
-                          " its own, and later calls need a new one", RuntimeWarning, stacklevel=2)
+            warnings.warn("a worker was lost, which breaks a ProcessPoolExecutor: the rest of this call runs in a pool "
+                          "of its own, and later calls need a new one", RuntimeWarning, stacklevel=2)
         self.executor, self.own, self.broken = new, new, False
 
     def close(self) -> None:
@@ -307,7 +310,9 @@ class Dask:
             self.workers  # noqa: B018  (raises EngineGone)
             return Lost("Dask has cancelled it")
         error = future.exception(timeout=60)
-        return Lost(str(error)) if isinstance(error, self.distributed.KilledWorker) else Failed(error)
+        if isinstance(error, self.distributed.KilledWorker):
+            return Lost(f"{error.allowed_failures + 1} workers ended while they computed it", True)
+        return Failed(error)
 
     def close(self) -> None:
         """Close the client if it was made here."""
@@ -388,7 +393,8 @@ class Joblib:
 
     def __init__(self, parallel: Any):
         self.joblib = needed("joblib", "joblib")
-        self.parallel, self.pickler = parallel, "joblib.externals.cloudpickle"
+        self.parallel = parallel
+        self.pickler = "cloudpickle" if importlib.util.find_spec("cloudpickle") else "joblib.externals.cloudpickle"
         self.workers = max(parallel._effective_n_jobs(), 1)
         self.jobs: list = []
 

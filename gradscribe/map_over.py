@@ -13,7 +13,6 @@ import numpy as np
 
 from gradscribe.ast_transform.source.diagnose import KindError
 from gradscribe.engines import Engine, EngineGone, Failed, Lost, Task, engine_of, pickled
-from gradscribe.explained import explain
 from gradscribe.frames import public
 from gradscribe.given import as_numpy, is_foreign
 from gradscribe.progress import telling
@@ -378,7 +377,7 @@ class Run:
                 content = pickled(chunk, "cloudpickle")
             except Exception:
                 raise KindError(f"examples {numbers[0]} to {numbers[-1]} cannot be sent: {error}", None,
-                                "Give arrays and numbers, and make other objects of them inside the function.") from error
+                                "Give arrays and numbers, and make other objects inside the function.") from error
         return Task(numbers, self.examples.of[numbers[0]], content)
 
     # outcomes
@@ -386,11 +385,11 @@ class Run:
     def take(self, task: Task, outcome: bytes | Lost | Failed) -> None:
         """Enter what has become of a task."""
         if isinstance(outcome, Failed):
-            raise MapError(f"the workers cannot run it: {type(outcome.error).__name__}: {outcome.error}; {self.so_far()}",
-                           self.partial()) from outcome.error
+            why = f"{type(outcome.error).__name__}: {outcome.error}"
+            raise MapError(f"the workers cannot run it: {why}; {self.so_far()}", self.partial()) from outcome.error
         if isinstance(outcome, Lost):
             for k in task.examples:
-                self.again(k, outcome.why)
+                self.again(k, outcome)
             return
         answer: Answer = pickle.loads(outcome)
         self.seconds, self.calls = self.seconds + answer.seconds, self.calls + len(answer.outcomes)
@@ -404,11 +403,11 @@ class Run:
         if self.told is not None:
             self.told(self.done(), self.examples.count)
 
-    def again(self, k: int, why: str) -> None:
-        """Enter a lost attempt of an example."""
-        self.lost[k] += 1
+    def again(self, k: int, lost: Lost) -> None:
+        """Enter a lost attempt of an example; where the engine has tried several times, one more is left, alone."""
+        self.lost[k] = max(self.lost[k] + 1, self.retries) if lost.often else self.lost[k] + 1
         if self.lost[k] > self.retries:
-            self.fail(k, WorkerLost(f"its worker was lost in {self.lost[k]} attempts, the last time so: {why}"))
+            self.fail(k, WorkerLost(f"its worker was lost in {self.lost[k]} attempts, the last time so: {lost.why}"))
         elif self.lost[k] == self.retries:
             self.last.append(k)
         else:
@@ -423,11 +422,6 @@ class Run:
                 return
             except Exception as own:
                 error = own
-        elif isinstance(f, Transformed):
-            try:
-                explain(error, f.base, args, {})
-            except Exception as explained:
-                error = explained
         self.fail(k, error)
 
     def fail(self, k: int, error: Exception) -> None:
@@ -449,7 +443,7 @@ class Run:
                  for leaves, structure in taken]
         other = next((k for k, kind in enumerate(kinds) if kind != kinds[0]), None)
         if other is not None or not all(numbers for _, numbers in kinds[0][0]):
-            which = "are no arrays" if other is None else f"of examples 0 and {other} have different shapes or structures"
+            which = "are no arrays" if other is None else f"of examples 0 and {other} have different shapes"
             raise MapError(f"results {which}, and cannot be stacked; for a list of them, give list(x) with resume=",
                            self.partial())
         leaves = [np.stack([np.asarray(leaf) for leaf in parts]) for parts in zip(*(leaves for leaves, _ in taken))]
