@@ -61,8 +61,11 @@ class EngineGone(Exception):
 
 class Engine(Protocol):
     """What map_over needs of an engine; pickler: the name of the module that pickles for its processes."""
-    workers: int
     pickler: str
+
+    @property
+    def workers(self) -> int:
+        """How many examples are computed at a time."""
 
     def begin(self, jobs: list[bytes]) -> None:
         """Make the jobs known, before the first task."""
@@ -412,21 +415,21 @@ class Joblib:
                 yield self.joblib.delayed(numbered)(number, self.jobs[task.job], task.chunk)
         try:
             found = self.streaming()(calls())
-        except (ValueError, TypeError) as error:
-            raise EngineGone(f"joblib: {error}") from error
+        except (ValueError, TypeError) as refusal:
+            raise EngineGone(f"joblib: {refusal}") from refusal
         try:
             while True:
                 try:
                     number, out = next(found)
                 except StopIteration:
                     return
-                except BrokenProcessPool as error:
+                except BrokenProcessPool as broken:
                     for task in list(begun.values()):
-                        yield task, Lost(str(error).strip().splitlines()[0])
+                        yield task, Lost(str(broken).strip().splitlines()[0])
                     return
-                except Exception as error:
+                except Exception as other:
                     for task in list(begun.values()):
-                        yield task, Failed(error)
+                        yield task, Failed(other)
                     return
                 yield begun.pop(number), out
         finally:

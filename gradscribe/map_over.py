@@ -30,12 +30,12 @@ MOST = 10_000                           # examples in a chunk
 class Partial(NamedTuple):
     """What a call of map_over has done.
 
-    results: {number of an example: its result}; errors: {number: exception}; count: the number of examples; key: a hash
+    results: {number of an example: its result}; errors: {number: exception}; total: the number of examples; key: a hash
     of the function, of what it reads and of the examples.
     """
     results: dict[int, Any]
     errors: dict[int, Exception]
-    count: int
+    total: int
     key: str
 
 
@@ -67,7 +67,7 @@ class WorkerLost(RuntimeError):
     """The worker of an example was lost in each attempt."""
 
 
-for _class in (Partial, MapError, WorkerLost):
+for _class in (MapError, WorkerLost):
     _class.__module__ = "gradscribe"
 
 
@@ -306,7 +306,7 @@ class Run:
         if not isinstance(partial, Partial):
             raise KindError(f"resume is a {type(earlier).__name__}, which has no results", None,
                             "Give the MapError or the KeyboardInterrupt of an earlier call, or its `partial`.")
-        if partial.count != self.examples.count or partial.key != self.examples.key():
+        if partial.total != self.examples.count or partial.key != self.examples.key():
             raise KindError("resume has the results of another function, or of other examples", None,
                             "Give the same f, with the same values from outside, and the same examples.")
         self.results.update(partial.results)

@@ -19,6 +19,7 @@ import dataclasses
 import functools
 import hashlib
 import inspect
+import itertools
 import pickle
 import random
 import struct
@@ -105,7 +106,8 @@ def of_version(fn: Transformed, version: Any) -> Program:
         raise KindError(f"{fn.__name__} gives an object of a registered class, which is not sent", place_of(fn.base),
                         "Return a tuple or a dictionary of its arrays.")
     if version.emitted is not None:
-        emitted, data = version.emitted, {}
+        data: dict[str, Any] = {}
+        emitted = version.emitted
         module = Module(emitted.home, given=taking(data))
         read = set(names_read(emitted.body()))
         for name, value in emitted.namespace.items():
@@ -119,8 +121,8 @@ def of_version(fn: Transformed, version: Any) -> Program:
                         "Map the function without gs.jit, or give what it reads as arguments.")
     from gradscribe.codegen.jit_cpu import key_of_text
     refuse_streams(compiled.extra, fn.__name__)
-    call, space = calling(*version.leaves, version.normal_form, compiled)
-    label, flags = compiled.made
+    (facts, words), (label, flags) = version.leaves, compiled.made
+    call, space = calling(facts, words, version.normal_form, compiled)
     key = key_of_text(compiled.source, label, compiled.kinds, flags)
     machine = Machine(key, compiled.made, compiled.kinds, compiled.results, compiled.extra, call, space)
     return Program(label, compiled.source, {}, tuple(version.convert), machine)
@@ -221,8 +223,8 @@ def add_text(module: Module, name: str, function: types.FunctionType) -> None:
         except ValueError:              # the cell is empty
             scope.pop(cell, None)
     for place, value in defaults_of(tree.args, function):
-        at = f"{name}_default_{len(module.values)}"
-        module.add(at, value)
+        at = next(n for n in (f"{name}_default_{k}" for k in itertools.count()) if n not in scope)
+        scope[at] = value
         holder, k = place
         holder[k] = ast.Name(at, ast.Load())
     if isinstance(tree, ast.Lambda):
@@ -311,8 +313,8 @@ def feed(update: Callable[[bytes], Any], value: Any) -> None:
     update(f"{kind.__module__}.{kind.__qualname__} ".encode())
     if kind is np.ndarray and value.dtype != object:
         update(f"{value.dtype.str}{value.dtype.descr if value.dtype.names else ''}{value.shape}".encode())
-        update(np.ascontiguousarray(value).view(np.uint8) if value.size and value.flags.c_contiguous and
-               value.ndim else value.tobytes())
+        update(value.data.cast("B") if value.size and value.ndim and value.flags.c_contiguous and
+               value.dtype.kind in "biuf" and value.dtype.isnative else value.tobytes())
     elif kind is float:
         update(struct.pack("<d", value))
     elif kind in (bool, int, complex, str, type(None)) or isinstance(value, np.generic):

@@ -242,7 +242,8 @@ class Transformed(Named):
             version.outside = [value for _, value in captured]
             version.lengths = lengths_of([*facts, *words.values(), *(v.fact for v, _ in captured)])
             version.seen, outer = self._reader.environment.guards, self._reader.outer
-            version.writes = bool(outer.outputs or outer.argument_outputs or self._reader.containers.given_changed)
+            version.writes = bool(outer.stateful or outer.outputs or outer.appended or outer.argument_outputs
+                                  or self._reader.containers.given_changed)
             self._known.learn(self.base, self._reader)
             try:
                 version.kinds = spelled(args, kwargs, self._static)

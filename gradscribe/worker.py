@@ -32,12 +32,12 @@ _seeded: list[int] = []
 class Job(NamedTuple):
     """What all chunks of one function share.
 
-    program: see shipping.py; shared: {position: argument} that all examples have; count: the number of arguments;
+    program: see shipping.py; shared: {position: argument} that all examples have; arity: the number of arguments;
     pickler: the name of the module that pickles results; home: the process that called map_over.
     """
     program: Any
     shared: dict[int, Any]
-    count: int
+    arity: int
     pickler: str
     home: int
     version: str = __version__
@@ -56,14 +56,14 @@ class Answer(NamedTuple):
     seconds: float
 
 
-def run_chunk(job: bytes | str | np.ndarray, chunk: bytes) -> bytes:
-    """The pickled Answer for a pickled Chunk; job: a pickled Job, or the path of a file with it."""
+def run_chunk(job: Any, chunk: bytes) -> bytes:
+    """The pickled Answer for a pickled Chunk; job: a pickled Job (bytes or an array), or the path of a file with it."""
     function, job_ = job_of(job)
     columns, size, stop = pickle.loads(chunk)
     outcomes: list[tuple[str, Any]] = []
     start = time.perf_counter()
     for k in range(size):
-        args = [job_.shared[p] if p in job_.shared else entry(columns[p], k) for p in range(job_.count)]
+        args = [job_.shared[p] if p in job_.shared else entry(columns[p], k) for p in range(job_.arity)]
         try:
             outcomes.append((GAVE, function(*args)))
         except (Exception, SystemExit) as error:
@@ -84,8 +84,8 @@ def entry(column, k):
     return tree_map(lambda leaf: leaf[k], values) if along_axis else values[k]
 
 
-def job_of(content: bytes | str | np.ndarray) -> tuple[Callable[..., Any], Job]:
-    """(function, Job) of a pickled Job, made once in a process."""
+def job_of(content: Any) -> tuple[Callable[..., Any], Job]:
+    """(function, Job) of a pickled Job or a path, made once in a process."""
     key = content if isinstance(content, str) else hashlib.sha256(content).hexdigest()
     with _lock:                         # threads of one process wait for the first that makes it
         if key in _made:
