@@ -1,4 +1,4 @@
-"""gs.map_over on real clusters of this machine: Dask's processes, Ray, joblib's loky; workers and engines are killed."""
+"""gs.map_over on real clusters of this machine (Dask's processes, Ray, joblib's loky), where workers are killed."""
 import os
 import signal
 import sys
@@ -106,7 +106,8 @@ def test_what_vmap_gives(engines, name):
 @pytest.mark.parametrize("name", NAMES)
 def test_order_containers_and_errors(engines, name):
     told = []
-    out = gs.map_over(engines[name], fails, [k for k in range(40) if k != 7], progress=lambda *n: told.append(n), chunk=3)
+    out = gs.map_over(engines[name], fails, [k for k in range(40) if k != 7], chunk=3,
+                      progress=lambda *numbers: told.append(numbers))
     assert out == [{"y": [k * k]} for k in range(40) if k != 7] and told[-1] == (39, 39)
     out = gs.map_over(engines[name], fails, list(range(10)), errors="keep")
     assert [type(v) for v in out] == [dict] * 7 + [ValueError] + [dict] * 2
@@ -162,9 +163,15 @@ def test_names_and_addresses(engines):
         gs.map_over("daks", lambda x: x, [1])
 
 
-@pytest.mark.parametrize("backend", ["threading", "sequential", "multiprocessing"])
-def test_backends_of_joblib(backend):
+def test_threads_of_joblib():
     joblib = pytest.importorskip("joblib")
-    with joblib.parallel_config(backend=backend, n_jobs=2):
+    with joblib.parallel_config(backend="threading", n_jobs=2):
         assert gs.map_over("joblib", lambda x: x + 1, list(range(20)), chunk=2) == list(range(1, 21))
-    assert gs.map_over(joblib.Parallel(n_jobs=2, backend=backend), lambda x: x + 1, [1]) == [2]
+    assert gs.map_over(joblib.Parallel(n_jobs=2, backend="threading"), lambda x: x + 1, [1]) == [2]
+
+
+@pytest.mark.parametrize("backend", ["multiprocessing", "sequential"])
+def test_a_backend_of_joblib_that_gives_all_at_once(backend):
+    joblib = pytest.importorskip("joblib")
+    with pytest.raises(KindError, match="gives no result before all are there"):
+        gs.map_over(joblib.Parallel(n_jobs=2, backend=backend), lambda x: x + 1, [1])
