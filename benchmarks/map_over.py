@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""gs.map_over beside what engines do themselves with the same function: times and what is sent.
+"""gs.map_over beside what engines do themselves with the same function.
 
     python benchmarks/map_over.py [pool] [joblib] [dask] [ray] [--rounds 7]
 
 The function is g = gs.jit(gs.grad(f)) of a module, on two worker processes that have one thread each.  "Plain" gives g
-to `executor.map` in 16 chunks, `joblib.Parallel()(delayed(g)(x) ...)`, `client.map` or a remote function of Ray; "wrapped" gives
-them a function of the module that calls g, so that each process keeps g's versions.  An example: the median of rounds,
-in turns, divided by the number of examples, after a round that is not counted.  Over: without the function's own time,
-halved for two workers.  First: of new workers, until each has given one result, with machine code on the disk.
+to `executor.map` in 16 chunks, to `joblib.Parallel()(delayed(g)(x) ...)`, to `client.map` or to a remote function of
+Ray; "wrapped" gives them a function of the module that calls g, so that each process keeps g's versions.  An example:
+the median of rounds, in turns, divided by the number of examples, after a round that is not counted.  Over: without the
+function's own time, halved for two workers.  First: of new workers, until there are two results, with machine code on
+the disk.
 """
 import argparse
 import importlib

@@ -10,6 +10,7 @@ each with its outcome: the bytes that came back, or why there are none.
 2
 """
 import concurrent.futures
+import copy
 import importlib
 import importlib.util
 import os
@@ -220,7 +221,8 @@ class Executor:
             raise EngineGone(f"a worker of the {type(self.executor).__name__} was lost, which ends all others")
         pool: Any = self.executor
         try:
-            new = ProcessPoolExecutor(pool._max_workers, pool._mp_context, pool._initializer, pool._initargs)
+            new = ProcessPoolExecutor(pool._max_workers, pool._mp_context, pool._initializer, pool._initargs,
+                                      max_tasks_per_child=pool._max_tasks_per_child)
         except AttributeError as error:     # another Python's
             raise EngineGone("a worker of the pool was lost, which breaks it") from error
         if self.own is not None:
@@ -251,6 +253,8 @@ class Dask:
     def __init__(self, client: Any, own: bool = False):
         self.client, self.own, self.pickler = client, own, "cloudpickle"
         self.distributed = needed("distributed", "dask[distributed]")
+        if client.asynchronous:
+            raise KindError("the Dask client is asynchronous", None, "Give one that is not: Client(address).")
         self.jobs: list = []
         self.seen, self.count = time.monotonic(), 0         # when workers were seen last; how many threads they have
         self.looked = 0.0
@@ -275,9 +279,16 @@ class Dask:
 
     def begin(self, jobs: list[bytes]) -> None:
         """Give the jobs to the scheduler."""
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", UserWarning)    # that a job is large
-            self.jobs = [self.client.submit(held, job, pure=False) for job in jobs]
+        self.jobs = [self.sent(held, job) for job in jobs]
+
+    def sent(self, *call):
+        """The future of a call."""
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", UserWarning)    # that arguments are large
+                return self.client.submit(*call, pure=False)
+        except Exception as error:
+            raise EngineGone(f"the Dask client: {error}") from error
 
     def stream(self, tasks: Iterator[Task]) -> Iterator[tuple[Task, bytes | Lost | Failed]]:
         """The outcomes of tasks; see Engine."""
@@ -286,10 +297,7 @@ class Dask:
 
     def submit(self, task):
         """The future of a task."""
-        try:
-            return self.client.submit(run_chunk, self.jobs[task.job], task.chunk, pure=False)
-        except Exception as error:
-            raise EngineGone(f"the Dask client: {error}") from error
+        return self.sent(run_chunk, self.jobs[task.job], task.chunk)
 
     def ended(self, futures):
         """The futures that have ended, at least one."""
@@ -442,14 +450,15 @@ class Joblib:
                 found.close()
 
     def streaming(self):
-        """A Parallel with the user's settings."""
+        """A Parallel with the user's settings, and a backend of its own, since the user's may be in use."""
         known, given = vars(self.parallel), {}
         for name in ("n_jobs", "timeout", "pre_dispatch", "verbose"):
             if name in known:
                 given[name] = known[name]
         words = known.get("_backend_kwargs", {})
         given |= {n: words[n] for n in ("temp_folder", "max_nbytes", "mmap_mode") if n in words}
-        return self.joblib.Parallel(**given, backend=known["_backend"], batch_size=1, return_as="generator_unordered")
+        return self.joblib.Parallel(**given, backend=copy.copy(known["_backend"]), batch_size=1,
+                                    return_as="generator_unordered")
 
     def close(self) -> None:
         """Forget the jobs."""

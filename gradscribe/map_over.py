@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gradscribe.ast_transform.source.diagnose import KindError
+from gradscribe.ast_transform.source.diagnose import KindError, TransformError
 from gradscribe.engines import Engine, EngineGone, Failed, Lost, Task, engine_of, pickled
 from gradscribe.frames import public
 from gradscribe.given import as_numpy, is_foreign
@@ -174,7 +174,11 @@ class Examples:
             return [of_plain(self.f)], [0] * self.count
         made, programs, of = {}, [], []
         for k in range(self.count):
-            version = version_of(self.f, self.args(k))
+            try:
+                version = version_of(self.f, self.args(k))
+            except TransformError as error:
+                error.add_note(f"for example {k} of {self.count}")
+                raise
             if id(version) not in made:
                 made[id(version)] = len(programs), version
                 programs.append(of_version(self.f, version))

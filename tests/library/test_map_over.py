@@ -1,8 +1,10 @@
 """gs.map_over on threads and on a pool of processes; tests/parallel/test_engines.py has Dask, Ray and joblib."""
 import concurrent.futures
+import io
 import operator
 import os
 import pickle
+import sys
 import threading
 import time
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
@@ -12,6 +14,7 @@ import numpy as np
 import pytest
 
 import gradscribe as gs
+from gradscribe import progress, worker
 from gradscribe.ast_transform.source.diagnose import KindError
 from gradscribe.map_over import Partial
 
@@ -225,6 +228,31 @@ def test_ctrl_c(threads):
         gs.map_over(threads, square, list(range(20)), chunk=1, progress=told)
     assert len(caught.value.partial.results) == 5
     assert gs.map_over(threads, square, list(range(20)), resume=caught.value) == [k * k for k in range(20)]
+
+
+def test_a_line_on_a_terminal(threads, monkeypatch):
+    class Terminal(io.StringIO):
+        def isatty(self):
+            return True
+    monkeypatch.setattr(progress, "AFTER", 0.0)
+    monkeypatch.setattr(progress, "EVERY", 0.01)
+    monkeypatch.delenv("GRADSCRIBE_PROGRESS", raising=False)
+    for said, silent in ((None, False), (True, False), (False, True), (lambda done, of: None, True)):
+        monkeypatch.setattr(sys, "stderr", Terminal())
+        gs.map_over(threads, square, list(range(20)), progress=said)
+        assert ("gradscribe: mapping square: 20 of 20 examples, 0 s" in sys.stderr.getvalue()) is not silent
+
+
+def test_another_version_on_the_workers(threads, monkeypatch):
+    monkeypatch.setattr(worker, "__version__", "99.0")
+    with pytest.raises(gs.MapError, match="the workers cannot run it: RuntimeError: the worker has Gradscribe 99.0"):
+        gs.map_over(threads, lambda x: x - 99, [1])
+
+
+def test_an_example_that_cannot_be_transformed(threads):
+    with pytest.raises(gs.TransformError) as caught:
+        gs.map_over(threads, gs.grad(loss), W, [W, "a"], in_axes=(None, 0))
+    assert caught.value.__notes__ == ["for example 1 of 2"]
 
 
 # workers and engines that are lost

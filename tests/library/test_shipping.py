@@ -172,7 +172,7 @@ MADE = [
     (gs.grad(squares), (np.ones(0), np.ones(0))), (gs.grad(squares), (np.ones(1), np.ones(3))),
     (gs.grad(lambda z: np.sum(np.abs(z) ** 2)), (X + 1j,)), (gs.jacrev(lambda x: x ** 2), (X,)),
     (gs.grad(gs.grad(lambda t: np.sin(t) * t)), (0.5,)), (gs.vmap(lambda x: (x, [x * 2])), (X,)),
-    (gs.jacfwd(np.tanh), (X,)),
+    (gs.jacfwd(np.tanh), (X,)), (gs.grad(shadows), (X,)), (gs.grad(uses_helper), (X,)),
 ]
 
 

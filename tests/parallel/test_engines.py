@@ -170,6 +170,14 @@ def test_threads_of_joblib():
     assert gs.map_over(joblib.Parallel(n_jobs=2, backend="threading"), lambda x: x + 1, [1]) == [2]
 
 
+def test_a_parallel_that_is_in_use():
+    joblib = pytest.importorskip("joblib")
+    with joblib.Parallel(n_jobs=2) as parallel:
+        for _ in range(2):
+            assert parallel(joblib.delayed(abs)(k) for k in range(3)) == [0, 1, 2]
+            assert gs.map_over(parallel, lambda x: x + 1, [1, 2, 3]) == [2, 3, 4]
+
+
 @pytest.mark.parametrize("backend", ["multiprocessing", "sequential"])
 def test_a_backend_of_joblib_that_gives_all_at_once(backend):
     joblib = pytest.importorskip("joblib")
