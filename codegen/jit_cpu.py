@@ -259,7 +259,7 @@ def compiled_text(text, label, kinds, flags, again=False, function=None):
     import numba
     words = set(re.findall(r"\b[A-Za-z_]\w*\b", text))
     borrowed = foreign.functions(words)
-    key = cache.key_of(text + foreign.version() if borrowed else text, label, kinds, flags)
+    key = key_of_text(text, label, kinds, flags)
     module = cache.module_for(key)
     module.__dict__.update(borrowed)
     module.__dict__.update({n: straight()[n] if n in STRAIGHT else helpers()[n] for n in words & HELPERS.keys()})
@@ -283,6 +283,22 @@ def compiled_text(text, label, kinds, flags, again=False, function=None):
     dispatcher.disable_compile()
     cache.keep_with(module, dispatcher)
     return dispatcher
+
+
+def key_of_text(text: str, label: str, kinds: Iterable[tuple], flags: Iterable[str]) -> str:
+    """The key of a text's compiled code in the cache."""
+    borrowed = foreign.functions(set(re.findall(r"\b[A-Za-z_]\w*\b", text)))
+    return cache.key_of(text + foreign.version() if borrowed else text, label, kinds, flags)
+
+
+def rebuilt(text: str, made: tuple, kinds: list, results: list, extra: tuple) -> Compiled:
+    """A compiled function that was compiled in another process: read from the disk, or compiled from its text.
+
+    made, kinds, results, extra: attributes of the Compiled there.
+    """
+    keep_memory()
+    label, flags = made
+    return Compiled(text, compiled_text(text, label, kinds, flags), kinds, results, extra, made)
 
 
 def of_text(text: str, kinds: Iterable[tuple]) -> Loops:

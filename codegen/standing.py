@@ -16,7 +16,7 @@ import symtable
 import sys
 import textwrap
 import types
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from typing import Any
 
@@ -36,11 +36,12 @@ class Module:
 
     home: the module of the function that was transformed; objects of its package are written out even if the package
     is installed.  to_read: the text is for reading only; objects that cannot be written out are imported or named in a
-    comment instead of refused.
+    comment instead of refused.  given: called with the module, a name and its value before all else; it returns whether
+    it has defined the name, or gives the value to the text in another way.
     """
 
-    def __init__(self, home: str = "", to_read: bool = False):
-        self.home, self.to_read = home, to_read
+    def __init__(self, home: str = "", to_read: bool = False, given: Callable[..., bool] | None = None):
+        self.home, self.to_read, self.given = home, to_read, given
         self.modules, self.values = {"np": "numpy"}, {"np": np}
         self.imports: list = []
         self.definitions: list = []
@@ -60,7 +61,7 @@ class Module:
         twice = [n for n in defined(body) if n in self.values]
         if twice:
             raise KindError(f"two things are named {twice[0]} in one file", None, "Rename one of them.")
-        missing = unbound(out)
+        missing = [n for n in unbound(out) if self.given is None or n not in self.values]
         if missing:
             raise KindError(f"{missing[0]} is read, but it is not defined", None, _ADVICE)
         return out
@@ -71,6 +72,8 @@ class Module:
                 raise KindError(f"two things are named {name} in one file", None, "Rename one of them.")
             return
         self.values[name] = value
+        if self.given is not None and self.given(self, name, value):
+            return
         if isinstance(value, types.ModuleType):
             self.modules[name] = value.__name__
         elif over_devices(value):
@@ -334,6 +337,11 @@ def unbound(text: str) -> list[str]:
     >>> unbound("import math\\ndef f(x):\\n    return math.sin(x) + offset + abs(x)\\n")
     ['offset']
     """
+    return [n for n in names_read(text) if not hasattr(builtins, n)]
+
+
+def names_read(text: str) -> list[str]:
+    """As `unbound`, with the names of Python's built-in functions."""
     top = symtable.symtable(text, "<written>", "exec")
     own = {s.get_name() for s in top.get_symbols() if s.is_assigned() or s.is_imported() or s.is_namespace()}
     found, tables = [], [top]
@@ -341,7 +349,7 @@ def unbound(text: str) -> list[str]:
         table = tables.pop()
         tables += table.get_children()
         found += [s.get_name() for s in table.get_symbols() if s.is_referenced() and (table is top or s.is_global())]
-    return sorted({n for n in found if n not in own and not hasattr(builtins, n)})
+    return sorted({n for n in found if n not in own})
 
 
 def _globals_of(code):

@@ -39,6 +39,7 @@ from gradscribe.ir import make_ir
 from gradscribe.jax_names import missing as _missing
 from gradscribe.jit import jit
 from gradscribe.machine import device_count, devices, local_device_count, process_count, process_index
+from gradscribe.map_over import MapError, WorkerLost, map_over
 from gradscribe.pmap import pmap
 from gradscribe.runtime.derivatives import closure_convert
 from gradscribe.shapes import ShapeDtypeStruct, eval_shape
@@ -57,6 +58,7 @@ __all__ = [
     "KindError",
     "LanguageError",
     "Library",
+    "MapError",
     "Mesh",
     "P",
     "PartitionSpec",
@@ -64,6 +66,7 @@ __all__ = [
     "ShapeDtypeStruct",
     "ShapeError",
     "TransformError",
+    "WorkerLost",
     "__version__",
     "at",
     "check",
@@ -102,6 +105,7 @@ __all__ = [
     "linearize",
     "local_device_count",
     "make_ir",
+    "map_over",
     "nn",
     "optim",
     "pmap",

@@ -413,7 +413,15 @@ def caller(facts, words, function, compiled, inputs=(), arguments=(), state=()):
     inputs: attributes that are further arguments; arguments and state: the arrays among the arguments and the
     attributes that the last results are written back to.
     """
-    space = {"compiled": compiled, "run": compiled.function, "__name__": __name__}
+    text, space = calling(facts, words, function, compiled, inputs, arguments, state)
+    space |= {"compiled": compiled, "run": compiled.function, "__name__": __name__}
+    exec(text, space)
+    return space["call"]
+
+
+def calling(facts, words, function, compiled, inputs=(), arguments=(), state=()):
+    """(text, names that it reads) of `caller`; apart from these, it reads the names `compiled` and `run`."""
+    space: dict[str, Any] = {}
     parameters, leaves = taken_apart(facts, words, space)
     space |= {f"e{k}": value for k, value in enumerate(compiled.extra)}
     places = iter(_results(compiled, space))
@@ -432,8 +440,7 @@ def caller(facts, words, function, compiled, inputs=(), arguments=(), state=()):
     head = (f"def call({', '.join(parameters)}):\n    try:\n        r = run({given})\n"
             f"    except TypeError:\n        r = compiled.fitted({given})\n")
     text = f"{head}{''.join(back)}    return {out}\n"
-    exec(text, space)
-    return space["call"]
+    return text, space
 
 
 def taken_apart(facts: Sequence, words: dict[str, Any], space: dict[str, Any]) -> tuple[list[str], list[str]]:

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Progress of long steps: a function is being transformed, or Numba compiles it.
+"""Progress of long steps: a function is transformed, Numba compiles it, or it is mapped over examples.
 
-After two seconds, one line on a terminal shows the step, the number of statements and the time, updated in place (by
-tqdm if installed, so that it does not disturb the program's own bars).  Elsewhere nothing is written.  The logger
-"gradscribe" gets a message at level INFO after two seconds and at the end.  GRADSCRIBE_PROGRESS=off turns the line off.
+After two seconds, one line on a terminal shows the step, the number of statements or examples, and the time, updated
+in place (by tqdm if installed, so that it does not disturb the program's own bars).  Elsewhere nothing is written.  The
+logger "gradscribe" gets a message at level INFO after two seconds and at the end.  GRADSCRIBE_PROGRESS=off turns the
+line off.
 
 >>> from gradscribe import progress
 >>> with progress.telling("transforming", "loss", lambda: 12):
@@ -26,8 +27,11 @@ _told = threading.local()
 
 
 @contextmanager
-def telling(doing: str, name: str, count: Callable[[], int]) -> Iterator[None]:
-    """Report the progress of a `with` block; of nested ones, the outermost reports.  count: statements so far."""
+def telling(doing: str, name: str, count: Callable[[], object], of: str = "statements") -> Iterator[None]:
+    """Report the progress of a `with` block; of nested ones, the outermost reports.
+
+    count: how many so far; of: of what.
+    """
     line = on_a_terminal()
     if getattr(_told, "now", False) or not (line or log.isEnabledFor(logging.INFO)):
         yield
@@ -35,7 +39,7 @@ def telling(doing: str, name: str, count: Callable[[], int]) -> Iterator[None]:
     start, done, _told.now = time.perf_counter(), threading.Event(), True
 
     def words():
-        return f"{doing} {name}: {count()} statements, {time.perf_counter() - start:.0f} s"
+        return f"{doing} {name}: {count()} {of}, {time.perf_counter() - start:.0f} s"
     watcher = threading.Thread(target=_watch, args=(words, done, line), name="gradscribe progress", daemon=True)
     watcher.start()
     try:

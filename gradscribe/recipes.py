@@ -16,6 +16,7 @@ from gradscribe import api
 from gradscribe.ast_transform.mapping import Vmap
 from gradscribe.ast_transform.source.diagnose import KindError
 from gradscribe.ast_transform.transforms import Gradient, Linear
+from gradscribe.jit import code_for_cpu, jit
 from gradscribe.transformed import is_transformed
 
 # --- transformations --------------------------------------------------------------------------------------------------
@@ -31,7 +32,12 @@ def recipe(fn: Any) -> str:
         return "f"
     inner, name, t = recipe(fn.base), fn.transform.prefix, fn.transform.settings
     words: dict[str, tuple[Any, Any]] = {}
-    if isinstance(t, Gradient):
+    code_of = getattr(fn.compiler, "code_of", None) if name == "jit" else None
+    if isinstance(code_of, functools.partial) and code_of.func is code_for_cpu:
+        numbers, names = (tuple(k for k in fn.given_static if isinstance(k, kind)) for kind in (int, str))
+        words = {"static_argnums": (numbers, ()), "static_argnames": (names, ()), "fastmath": (code_of.args[0], True),
+                 "parallel": (code_of.args[1], False)}
+    elif isinstance(t, Gradient):
         argnums = (t.argnums, 0) if name.startswith("jac") else (t.argnums if t.explicit else None, None)
         words = {"argnums": argnums, "has_aux": (t.aux, False), "holomorphic": (t.holomorphic, False),
                  "argnames": (t.argnames, None)}
@@ -54,9 +60,10 @@ def cooked(text: str, function: Callable) -> Any:
         if isinstance(node, ast.Name) and node.id == "f":
             return function
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and len(node.args) == 1 and \
-                node.func.id in ("grad", "value_and_grad", "vmap", "jacfwd", "jacrev", "hessian", "vjp_of", "jvp_of"):
-            return getattr(api, node.func.id)(one(node.args[0]), **{k.arg: ast.literal_eval(k.value)
-                                                                    for k in node.keywords})
+                node.func.id in ("grad", "value_and_grad", "vmap", "jacfwd", "jacrev", "hessian", "vjp_of", "jvp_of",
+                                 "jit"):
+            made: Any = jit if node.func.id == "jit" else getattr(api, node.func.id)
+            return made(one(node.args[0]), **{k.arg: ast.literal_eval(k.value) for k in node.keywords})
         raise KindError(f"{ast.unparse(node)} is not a transformation")
     return one(ast.parse(text, mode="eval").body)
 

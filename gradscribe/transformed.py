@@ -56,7 +56,7 @@ _KEPT = 512                         # the most exact keys that a function rememb
 class Version:
     """One specialisation: the emitted text, its function, and what these depend on."""
     __slots__ = ("_text", "compiled", "convert", "emitted", "function", "guards", "halves", "key", "kinds", "leaves",
-                 "lengths", "normal_form", "outside", "seen")
+                 "lengths", "normal_form", "outside", "seen", "writes")
 
     def __init__(self, key, normal_form, emitted, text, function, guards, convert, writes=None):
         """writes: the arguments of `apart`, for a function that writes into an argument."""
@@ -72,6 +72,7 @@ class Version:
         if recording():
             record(normal_form.label, self.text, "lowered" if emitted is None else "emitted")
         self.kinds, self.seen = None, ()        # kinds of the arguments as text; all reads from outside
+        self.writes = False             # whether a call changes arguments or objects from outside
 
     @property
     def text(self) -> str:
@@ -254,7 +255,9 @@ class Transformed:
             captured = list(self._reader.environment.captured.values())
             version.outside = [value for _, value in captured]
             version.lengths = lengths_of([*facts, *words.values(), *(v.fact for v, _ in captured)])
-            version.seen = self._reader.environment.guards
+            version.seen, outer = self._reader.environment.guards, self._reader.outer
+            version.writes = bool(outer.stateful or outer.outputs or outer.appended or outer.argument_outputs
+                                  or self._reader.containers.given_changed)
             self._known.learn(self.base, self._reader)
             try:
                 version.kinds = spelled(args, kwargs, self._static)

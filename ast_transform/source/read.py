@@ -144,6 +144,11 @@ def read(function: Any, caller: Origin | None = None) -> Source:
                   function.__defaults__ or (), function.__kwdefaults__ or {})
 
 
+def as_written(function: types.FunctionType) -> ast.AST:
+    """The syntax tree of a function as it is in its file, which must not be changed; LanguageError if there is none."""
+    return _find(function, function.__code__, None)
+
+
 def _tree(function, code, name, caller):
     """The tree of a function's code; it is cached, and must not be changed."""
     tree = _find(function, code, caller)
