@@ -302,7 +302,7 @@ def names_in_texts(tree) -> Iterator[str]:
                     yield from (n.id for n in ast.walk(ast.parse(node.value, mode="eval")) if isinstance(n, ast.Name))
 
 
-def shipped(value) -> str | None:
+def shipped(value: Any) -> str | None:
     """The name of an object of Python, NumPy or SciPy in its `__module__`; None for any other object."""
     module = _module(value) if not isinstance(value, (np.ndarray, np.generic)) else ""
     if not of_python(module) or top(module) in ("builtins", "__main__") or isinstance(value, types.ModuleType):

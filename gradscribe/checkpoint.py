@@ -74,13 +74,12 @@ def checkpoint(fun: Callable | None = None, *, prevent_cse: bool = True, policy:
 
 def policy_of(policy: Any, origin: Any = None) -> Policy:
     """The policy for an argument `policy`; KindError if it is none."""
-    if policy is None or isinstance(policy, str):
-        policy = NAMED.get(policy or "all")
-    if not isinstance(policy, Policy):
-        raise KindError("policy must be one of gs.checkpoint_policies" if not callable(policy) else
+    found = NAMED.get(policy or "all") if policy is None or isinstance(policy, str) else policy
+    if not isinstance(found, Policy):
+        raise KindError(f"policy must be one of gs.checkpoint_policies, not {policy!r}" if not callable(policy) else
                         "a policy is made by gs.checkpoint_policies, such as save_only_these_names(\"a\"); "
                         "a function of JAX's primitives has no meaning here", origin, WAY_OUT)
-    return policy
+    return found
 
 
 def offload_of(offload: Any, origin: Any = None) -> str:

@@ -320,10 +320,10 @@ class Dask:
             self.looked = 0.0
             self.workers  # noqa: B018  (raises EngineGone)
             return Lost("Dask has cancelled it")
-        error = future.exception(timeout=60)
-        if isinstance(error, self.distributed.KilledWorker):
-            return Lost(f"{error.allowed_failures + 1} workers ended while they computed it", True)
-        return Failed(error)
+        failure = future.exception(timeout=60)
+        if isinstance(failure, self.distributed.KilledWorker):
+            return Lost(f"{failure.allowed_failures + 1} workers ended while they computed it", True)
+        return Failed(failure)
 
     def close(self) -> None:
         """Close the client if it was made here."""

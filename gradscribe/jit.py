@@ -182,7 +182,7 @@ class Compiler(NamedTuple):
         return version
 
 
-def code_for_cpu(fastmath, parallel, *given):
+def code_for_cpu(fastmath: bool, parallel: bool, *given: Any) -> Any:
     """The compiled function for a normal form, by Numba."""
     from gradscribe.codegen.jit_cpu import compile_function  # a slow import, for compilation only
     normal_form, captured, meet, filled = given
@@ -419,7 +419,8 @@ def caller(facts, words, function, compiled, inputs=(), arguments=(), state=()):
     return space["call"]
 
 
-def calling(facts, words, function, compiled, inputs=(), arguments=(), state=()):
+def calling(facts: Any, words: Any, function: Any, compiled: Any, inputs: Sequence = (), arguments: Sequence = (),
+            state: Sequence = ()) -> tuple[str, dict[str, Any]]:
     """(text, names that it reads) of `caller`; apart from these, it reads the names `compiled` and `run`."""
     space: dict[str, Any] = {}
     parameters, leaves = taken_apart(facts, words, space)

@@ -10,7 +10,7 @@ import gradscribe as gs
 from gradscribe.ast_transform.core.form import Apply, Pack, Slice
 from gradscribe.ast_transform.passes.check import Broken
 from gradscribe.ast_transform.passes.verify import verify
-from gradscribe.codegen import emit
+from gradscribe.codegen import writer
 
 X = np.array([0.4, 0.9, 1.3])
 
@@ -68,14 +68,14 @@ PROGRAMS = [read_after_a_write, argument_written, view_kept_while_written, lists
 @functools.cache                # a gradient is made once
 def texts(f):
     """The normal forms that are printed for the gradient of f, each with its naming."""
-    found, coalesce = [], emit.coalesce
+    found, coalesce = [], writer.coalesce
 
     def noted(function, taken, **words):
         naming = coalesce(function, taken, **words)
         found.append((function, naming))
         return naming
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(emit, "coalesce", noted)
+        patch.setattr(writer, "coalesce", noted)
         gs.grad(f)(X.copy())
     return found
 

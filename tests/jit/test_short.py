@@ -6,7 +6,7 @@ import pytest
 
 import gradscribe as gs
 
-jit = importlib.import_module("gradscribe.jit")
+lengths = importlib.import_module("gradscribe.lengths")
 
 
 def rotated(r, x):
@@ -68,7 +68,7 @@ CASES = [(energy, (R, P), (0, 1)), (stepped, (np.array([0.3, 0.7]), 5), 0), (swa
 @pytest.mark.parametrize("f, args, argnums", CASES, ids=[c[0].__name__ for c in CASES])
 @pytest.mark.parametrize("short", [0, 16])
 def test_value_and_gradient(f, args, argnums, short, monkeypatch):
-    monkeypatch.setattr(jit, "SHORT", short)
+    monkeypatch.setattr(lengths, "SHORT", short)
     df = gs.value_and_grad(f, argnums)
     value, gradient = gs.jit(df)(*args)
     wanted, expected = df(*args)
