@@ -9,6 +9,7 @@ each with its outcome: the bytes that came back, or why there are none.
 ...     engine_of(pool).workers
 2
 """
+import asyncio
 import concurrent.futures
 import copy
 import importlib
@@ -301,11 +302,16 @@ class Dask:
 
     def ended(self, futures):
         """The futures that have ended, at least one."""
+        done: Any
         while True:
-            with suppress(TimeoutError):
+            try:
                 done, _ = self.distributed.wait(futures, LOOK, "FIRST_COMPLETED")
-                if done:
-                    return done
+            except TimeoutError:
+                done = ()
+            except asyncio.CancelledError:          # of one of them; no Exception
+                done = [future for future in futures if future.done()]
+            if done:
+                return done
             self.looked = 0.0
             self.workers  # noqa: B018  (raises EngineGone)
 
@@ -314,8 +320,8 @@ class Dask:
         if future.status == "finished":
             try:
                 return future.result(timeout=60)
-            except Exception as error:
-                return Lost(f"its result was lost: {error}")
+            except (Exception, asyncio.CancelledError) as lost:
+                return Lost(f"its result was lost: {lost}")
         if future.status in ("cancelled", "lost"):
             self.looked = 0.0
             self.workers  # noqa: B018  (raises EngineGone)

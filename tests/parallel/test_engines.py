@@ -54,8 +54,8 @@ class Engines:
     def end(self, name):
         engine = self.made.pop(name, None)
         if name == "dask" and engine is not None:
-            engine.close(timeout=5)
-            self.cluster.close(timeout=5)
+            engine.close(timeout=60)
+            self.cluster.close(timeout=60)
         if name == "ray" and engine is not None:
             engine.shutdown()
 
@@ -139,7 +139,7 @@ def test_an_engine_that_is_gone(engines, name):
             if name == "ray":
                 engines[name].shutdown()
             else:
-                engines.cluster.close(timeout=5)
+                engines.cluster.close(timeout=60)
 
     def slow(x):
         time.sleep(0.05)
