@@ -263,7 +263,12 @@ class Forward(Tangents):
         if is_call(step):
             self.build.block.pop()
             self.user_call(step)
-            return
+        elif not self.moved(step):
+            self.by_rule(step)
+
+    def moved(self, step):
+        """Whether an operation only moves values, as indexing and lists do: then its tangent moves those of its operands."""
+        value = step.value
         if isinstance(value, Var):
             self.tangent[step.targets[0]] = self.tangent.get(value, Const(0.0))
         elif isinstance(value, Pack):
@@ -294,10 +299,11 @@ class Forward(Tangents):
                 parts = self.build.several([f"{t.hint}_dot" for t in step.targets], Apply(unpacked, (held,)),
                                            [t.fact for t in step.targets], TANGENT)
                 self.tangent.update(zip(step.targets, parts))
-        elif value.function in (operator.getitem, getattr):
+        elif value.function in (operator.getitem, getattr) and not isinstance(value.args[0], Apply):
             self.item(step)
         else:
-            self.by_rule(step)
+            return False
+        return True
 
     def own_rule(self, step):
         """The tangent of a function with a custom rule."""
@@ -363,9 +369,6 @@ class Forward(Tangents):
         """The tangent of x[index]."""
         x, index = step.value.args
         target = step.targets[0]
-        if isinstance(x, Apply):            # one result of an operation that returns several
-            self.by_rule(Let(step.targets, x, step.origin), True)
-            return
         held = self.tangent.get(x)
         if held is None:
             return
@@ -384,9 +387,11 @@ class Forward(Tangents):
         held = self.expanded(held, x)
         self.define(target, self.build.item(held, index, f"{target.hint}_dot"))
 
-    def by_rule(self, step, several=False):
-        """The tangent of an operation by its rule: the sum of a term for each active argument."""
-        value = step.value
+    def checked(self, step):
+        """(rule of an operation, its operands by name, its result): RuleError where the rule has no tangent for them."""
+        value, several = step.value, False
+        if value.function is operator.getitem:      # one result of an operation that returns several
+            value, several = value.args[0], True
         rule = rule_of(value.function)
         if rule is None:
             raise RuleError(
@@ -405,6 +410,13 @@ class Forward(Tangents):
         if astray(bound, self.active.__contains__):
             raise RuleError(f"{spelled(rule.function)}: a list inside a list is not differentiated here", step.origin,
                             NESTED)
+        return rule, bound, y
+
+    def by_rule(self, step):
+        """The tangent of an operation by its rule: the sum of a term for each active argument."""
+        rule, bound, y = self.checked(step)
+        if step.value.function is operator.getitem:
+            step = Let(step.targets, step.value.args[0], step.origin)
         active = list(dict.fromkeys(a for a, _, v in placed(bound) if isinstance(v, Var) and v in self.active and
                                     v in self.tangent))
         terms = []

@@ -86,13 +86,16 @@ class multiply:
 
 
 @elementwise(operator.truediv, alias=(np.divide,), samples=samples.analytic_pairs, raises="numbers", cheap=True,
-             algebra="quotient", word="ratio")
+             algebra="quotient", word="ratio", solves=("a", "b"))
 class divide:
     def partial_a(b):
         return 1 / b
 
     def partial_b(y, b):            # not a / b**2, which overflows earlier
         return -y / b
+
+    def times(y, b):
+        return y * b
 
 
 def to_a_number(a, b):
