@@ -3,6 +3,7 @@
 from typing import Any
 
 from gradscribe.ast_transform.core.form import Var
+from gradscribe.ast_transform.core.kinds import Array
 from gradscribe.ast_transform.passes.simplify import drop_dead
 from gradscribe.ast_transform.reader.operands import as_operand, settle
 from gradscribe.ast_transform.reader.values import Struct
@@ -70,4 +71,31 @@ class Jet(Transform):
             for k, p in enumerate(primal.items):
                 self.visit(reader, p, [part[k] for part in parts], out)
         elif isinstance(primal, Struct) or isinstance(primal, Var) and primal.fact.differentiable:
-            out += [as_operand(reader, t) for t in terms]
+            for n, term in enumerate(terms):
+                operand = as_operand(reader, term)
+                if isinstance(operand, Var) and operand.hint.endswith(f"_series_{n}"):
+                    operand.hint = f"{operand.hint.removesuffix(f'_series_{n}')}_d{n + 1}"
+                out.append(operand)
+
+
+class Solution(Transform):
+    """(y, t, ...) -> the Taylor coefficients 1, ..., order in time of the solution of y' = f(y, t, ...) through y."""
+
+    prefix = "solution"
+
+    def __init__(self, order: int) -> None:
+        self.order = order
+
+    def wanted(self, reader, base, args, words):
+        return differentiated("solution", base, args, caller_of(reader))
+
+    def apply(self, engine, function, wrt):
+        caller = caller_of(engine.reader)
+        state, rate = wrt[0] if wrt else None, function.result
+        if not isinstance(state, Var) or not isinstance(state.fact, Array) or not isinstance(rate, Var):
+            raise KindError("y and its derivative must be arrays", place_of(function.about, None, caller),
+                            "gs.tree_util.ravel_pytree makes a vector of a tree.")
+        check_fit(state.fact, rate.fact, "y", "the derivative", place_of(function.about, None, caller))
+        function.body = drop_dead(function.body, function.result)
+        return engine.solution(function, state, [v for v in wrt[1:2] if isinstance(v, Var)],
+                               f"solution_{function.label}", self.order)

@@ -174,6 +174,11 @@ class Pipeline:
         with self.builder_restored():
             return check(Taylor(self.reader, label, order, scaled).run(function, wrt), "Taylor mode")
 
+    def solution(self, function, state, time, label, order) -> Function:
+        self.check_custom_rules()
+        with self.builder_restored():
+            return check(Taylor(self.reader, label, order, True).solution(function, state, time), "Taylor mode")
+
     def check_custom_rules(self):
         """Refuses to differentiate a batch whose examples have a custom derivative and communicate with each other."""
         if self.reader.context.without_rule:

@@ -20,15 +20,30 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
 
-from gradscribe.ast_transform.core.form import TANGENT, Apply, Const, Let, Var, operands, placed, rebuilt
+from gradscribe.ast_transform.core.form import (
+    TANGENT,
+    Apply,
+    Const,
+    Let,
+    Var,
+    all_reads,
+    copied,
+    made,
+    operands,
+    placed,
+    rebuilt,
+    walk,
+)
 from gradscribe.ast_transform.core.rule import Rule
-from gradscribe.ast_transform.passes.activity import passes_on
+from gradscribe.ast_transform.passes.activity import active_values, passes_on
 from gradscribe.ast_transform.passes.anf import spelled
 from gradscribe.ast_transform.passes.jvp import Forward
 from gradscribe.ast_transform.passes.simplify import key_of
+from gradscribe.ast_transform.passes.symbolic import is_array, pair_of, without_zeros, zero_of
+from gradscribe.ast_transform.reader.derivatives import CustomFunction, result_operand
 from gradscribe.ast_transform.reader.rule_inlining import read_part
 from gradscribe.ast_transform.reader.values import Struct
-from gradscribe.ast_transform.source.diagnose import LanguageError, RuleError
+from gradscribe.ast_transform.source.diagnose import RuleError
 
 
 class Series:
@@ -36,11 +51,11 @@ class Series:
 
     later: {value that a rule reads: how to make its coefficient of an order}; made: {operation: its value};
     equations: {statement: what forward mode says of it}; rates: {value: the value that is its derivative in t};
-    absent: coefficients that are zero
+    absent: coefficients that are zero; walk: adds the coefficients of a block to the current one
     """
 
-    def __init__(self, reader, label: str, order: int, scaled: bool) -> None:
-        self.reader, self.build, self.scaled = reader, reader.build, scaled
+    def __init__(self, reader, label: str, order: int, scaled: bool, walk: Callable[[list], None]) -> None:
+        self.reader, self.build, self.scaled, self.walk = reader, reader.build, scaled, walk
         self.orders = [Forward(reader, label) for _ in range(order)]
         self.active: set[Var] = set()
         self.later: dict[Var, Callable[[int], None]] = {}
@@ -90,12 +105,22 @@ class Series:
     def set_coefficient(self, step: Let, k: int) -> None:
         """Makes the coefficient k of a statement's results, where those of its operands are known."""
         forward = self.orders[k - 1]
+        if isinstance(step.value, Apply) and isinstance(step.value.function, CustomFunction):
+            for target, rate in zip(step.targets, self.own_equation(step)[1]):
+                found = self.raised(rate if k == 1 else self.coefficient(rate, k - 1), k)
+                if target.fact.differentiable and found is not None:
+                    forward.define(target, found)
+            return self.named(step.targets, k)
         for v in operands(step.value):
             self.coefficient(v, k)
         if not forward.moved(step):
             self.by_rule(step, k)
-        for target in step.targets:
-            found = forward.tangent.get(target)
+        self.named(step.targets, k)
+
+    def named(self, values: tuple[Var, ...], k: int) -> None:
+        """Names the coefficients of values after these."""
+        for target in values:
+            found = self.orders[k - 1].tangent.get(target)
             if isinstance(found, Var) and found.hint == f"{target.hint}_dot":
                 found.hint = f"{target.hint}_d{k}"
 
@@ -153,13 +178,18 @@ class Series:
 
     def convolved(self, a: Any, b: Any, k: int, rule: Rule | None = None) -> Iterator:
         """The terms of the coefficient k of a product of each entry; those of a square are computed once."""
+        square = self.first(a) is self.first(b)
         for j in range(k, -1, -1):
-            if a is b and 2 * j < k:
+            if square and 2 * j < k:
                 return
             x, y = self.coefficient(a, j), self.coefficient(b, k - j)
             if x is not None and y is not None:
-                twice = 2 if a is b and 2 * j > k else 1
+                twice = 2 if square and 2 * j > k else 1
                 yield self.times(twice * self.weight(j, k - j), self.build.multiply(x, y))
+
+    def first(self, v: Any) -> Any:
+        """The first of the values that one operation makes, if it was written more than once."""
+        return self.made.get(key_of(self.build.made.get(v)), v) if isinstance(v, Var) else v
 
     def quotient(self, step: Let, rule: Rule, bound: dict[str, Any], k: int) -> Any:
         """The coefficient k of a result y that solves times(divisor, y) = dividend: its last term in Leibniz' rule."""
@@ -224,6 +254,34 @@ class Series:
                 found.append(self.written(partial(forward.part, rule, f"jvp_{a}", given), step))
         return found
 
+    def own_equation(self, step: Let) -> tuple[list, list]:
+        """(values, derivatives in t) of the results of a function with a custom rule for forward mode."""
+        callee = step.value.function
+        if callee.rule.mode != "jvp":
+            raise RuleError(f"{callee.label} has a custom reverse rule only, forward mode is asked for", step.origin,
+                            "Give it gs.custom_jvp, which serves both modes.")
+        if id(step.value) not in self.equations:
+            args = callee.given(step, self.active)
+            fixed = [args[k] for k in callee.rule.nondiff_argnums]
+            primals = [a for k, a in enumerate(args) if k not in callee.rule.nondiff_argnums]
+
+            def rate_of(value):
+                if isinstance(value, Struct):
+                    return Struct(value.kind, [rate_of(i) for i in value.items], value.keys, value.cls)
+                if isinstance(value, Var) and self.has_series(value):
+                    return self.rate(value)
+                absent = callee.rule.symbolic_zeros and is_array(value)
+                return zero_of(self.reader, value) if absent else self.orders[0].of(value)
+
+            def read():
+                given = [*fixed, Struct("tuple", primals), Struct("tuple", list(map(rate_of, primals)))]
+                return Struct("tuple", [Struct("tuple", callee.leaves(result_operand(self.reader, without_zeros(
+                    self.reader, p)), "the rule", step.origin)) for p in pair_of(
+                    self.reader, callee.rule, callee, given, step)])
+            made = self.written(read, step)
+            self.equations[id(step.value)] = [step.value, *(part.items for part in made.items)]
+        return tuple(self.equations[id(step.value)][1:])
+
     def has_series(self, v: Var) -> bool:
         return v in self.later or any(v in forward.tangent for forward in self.orders)
 
@@ -249,12 +307,11 @@ class Series:
             result = read()
         finally:
             block, self.build.block = self.build.block, outer
+        if not all(isinstance(inner, Let) for inner in block):
+            self.walked_again(block)
+            return result
         env: dict[Var, Any] = {}
         for inner in block:
-            if not isinstance(inner, Let):
-                raise LanguageError(f"the rule of {spelled(step.value.function)} has a loop or a branch of its own, so "
-                                    "it has no Taylor coefficients", step.origin,
-                                    "Nest gs.jvp: its rule is differentiated as often as you like.")
             inner = rebuilt(inner, env, list)
             key = key_of(inner.value)
             if len(inner.targets) == 1 and key is not None and key in self.made:
@@ -268,6 +325,30 @@ class Series:
                 self.active.update(new)
                 self.later.update((t, partial(self.set_coefficient, inner)) for t in new)
         return in_place(result, env)
+
+    def walked_again(self, block: list) -> None:
+        """Adds statements with loops or branches; a copy of them computes all coefficients up to an order."""
+        self.build.block += block
+        self.active |= active_values(block, self.active)
+        read = {v for step in walk(block) for v in all_reads(step)}
+
+        def again(v, k):
+            for n in range(1, k + 1):
+                for w in read:
+                    self.coefficient(w, n)
+            env: dict[Var, Any] = {}
+            body, orders = copied(block, env), self.orders
+            self.build.made.update({t: s.value for s in walk(body) if isinstance(s, Let) for t in s.targets})
+            self.active |= {w for v, w in env.items() if v in self.active}
+            for forward in orders:
+                forward.active = self.active
+            self.orders = orders[:k]
+            self.walk(body)
+            self.orders = orders
+            found = orders[k - 1].tangent.get(env[v])
+            if found is not None:
+                orders[k - 1].tangent[v] = found
+        self.later.update((v, partial(again, v)) for step in block for v in made(step) if v in self.active)
 
     def remember(self, step: Let) -> None:
         """Notes an operation of the current block, so that a rule that needs it finds it."""

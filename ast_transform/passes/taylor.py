@@ -25,6 +25,7 @@ jet_f(x, x_d1, x_d2):
     t_d2 = t_8 + t_9
     return (t_2, [t_d1, t_d2])
 """
+from functools import partial
 from typing import Any
 
 from gradscribe.ast_transform.analysis.dtypes import of_several_dtypes
@@ -34,6 +35,7 @@ from gradscribe.ast_transform.core.form import (
     Apply,
     Carry,
     Const,
+    Effect,
     For,
     Function,
     If,
@@ -54,8 +56,8 @@ from gradscribe.ast_transform.passes.check import check_results
 from gradscribe.ast_transform.passes.coalescing import unset_values
 from gradscribe.ast_transform.passes.reparametrise import reparametrised
 from gradscribe.ast_transform.passes.series import Series
+from gradscribe.ast_transform.passes.simplify import merge_common
 from gradscribe.ast_transform.reader.derivatives import CustomFunction
-from gradscribe.ast_transform.source.diagnose import RuleError
 
 
 class Taylor:
@@ -63,28 +65,96 @@ class Taylor:
 
     def __init__(self, reader, label: str, order: int, scaled: bool = False) -> None:
         self.reader, self.build, self.label = reader, reader.build, label
-        self.series = Series(reader, label, order, scaled)
+        self.series = Series(reader, label, order, scaled, self.block)
 
     def run(self, function: Function, wrt: list) -> Function:
         """The function that also returns the coefficients of its result; `wrt`: the parameters that have some."""
-        series, env = self.series, {}
-        body = without_calls(copied(function.body, env), ("each", "vmap"))
-        result = substituted(function.result, env)
         params = self.parameters(function, wrt)
-        begun = list(series.orders[0].tangent)
-        body = reparametrised(self.reader, body, active_values(body, begun))
-        active, unset = active_values(body, begun), unset_values(body)
-        series.active = active | begun_with(body, active, {v for v in unset if self.needs_its_place(function, v)})
-        for forward in series.orders:
-            forward.function, forward.active, forward.unset = function, series.active, unset
-            forward.dtype_by_path = of_several_dtypes(body)
-        self.build.made.update({t: s.value for s in walk(body) if isinstance(s, Let) for t in s.targets})
-        self.build.block = out = []
+        body, result = self.begun(function)
+        out = self.build.block = []
         self.block(body)
-        self.build.block = out
         self.build.origin = None
         whole = Pack("tuple", (result, self.of_result(result)))
         return Function(self.label, [*function.params, *params], out, whole, function.about, dict(function.notes))
+
+    def solution(self, function: Function, state: Var, time: list) -> Function:
+        """The function that returns the coefficients of the solution of state' = function(state, time, ...).
+
+        The coefficient k of the right side is k + 1 times the coefficient k + 1 of the state.  Where the function has
+        no branch and no loop, each is computed once.  Otherwise K passes over all K of them start with zeros, and each
+        makes one more exact.
+        """
+        series = self.series
+        for v in time:
+            series.orders[0].tangent[v] = Const(1.0)
+        for forward in series.orders:
+            forward.tangent[state] = Const(0.0)         # active, and not known yet
+        body, result = self.begun(function)
+        out = self.build.block = []
+        if all(isinstance(step, (Let, Effect)) for step in body):
+            for forward in series.orders:
+                del forward.tangent[state]
+            self.by_turns(body, state, result)
+        else:
+            self.by_passes(body, state, result)
+        self.build.origin = None
+        terms = Pack("list", tuple(forward.of(state) for forward in series.orders))
+        return Function(self.label, function.params, out, terms, function.about, dict(function.notes))
+
+    def by_turns(self, body: list, state: Var, rate: Var) -> None:
+        """The coefficients of a solution, each after those of lower order."""
+        series = self.series
+        for step in body:
+            self.build.block.append(step)
+            if isinstance(step, Let):
+                series.remember(step)
+                if passes_on(step.value, series.active):
+                    series.later.update((t, partial(series.set_coefficient, step)) for t in step.targets
+                                        if t in series.active)
+        for k, forward in enumerate(series.orders, 1):
+            found = series.raised(series.coefficient(rate, k - 1), k)
+            if found is not None:
+                forward.define(state, found)
+                series.named((state,), k)
+
+    def by_passes(self, body: list, state: Var, rate: Var) -> None:
+        """The coefficients of a solution, by passes over all of them."""
+        series, outer = self.series, self.build.block
+        inits = [forward.expanded(Const(0.0), state) for forward in series.orders]
+        for k, forward in enumerate(series.orders, 1):
+            forward.tangent[state] = Var(f"{state.hint}_d{k}", forward.dot_fact(state), TANGENT)
+        before, terms = series.entered(), [forward.tangent[state] for forward in series.orders]
+        self.build.block = inner = []
+        self.block(body)
+        self.build.block, nexts = inner, []
+        for k, forward in enumerate(series.orders, 1):
+            found = series.raised(series.coefficient(rate, k - 1), k)
+            nexts.append(forward.fixed(forward.expanded(Const(0.0) if found is None else found, state),
+                                       forward.dot_fact(state)))
+        self.build.block = outer
+        series.left(before)
+        carries = [Carry(term, init, following, term.like()) for term, init, following in zip(terms, inits, nexts)]
+        outer.append(For(Var("i", Array(int)), Const(len(terms)), (), carries, inner, self.build.origin))
+        for forward, c in zip(series.orders, carries):
+            forward.tangent[state] = c.outer
+
+    def begun(self, function: Function) -> tuple[list, Any]:
+        """(body, result) of a function, ready for a walk: a copy without calls, whose active values are known."""
+        series, env = self.series, {}
+        body = without_calls(copied(function.body, env), ("each", "vmap"))
+        body, same = merge_common(body)
+        result = substituted(substituted(function.result, env), same)
+        begun = list(dict.fromkeys(v for forward in series.orders for v in forward.tangent))
+        body = reparametrised(self.reader, body, active_values(body, begun))
+        active, unset = active_values(body, begun), unset_values(body)
+        series.orders[0].function = function
+        series.active = active | begun_with(body, active, {v for v in unset if series.orders[0].needs_its_place(v)})
+        dtypes = of_several_dtypes(body)
+        for forward in series.orders:
+            forward.function, forward.active, forward.unset = function, series.active, unset
+            forward.dtype_by_path = dtypes
+        self.build.made.update({t: s.value for s in walk(body) if isinstance(s, Let) for t in s.targets})
+        return body, result
 
     def parameters(self, function: Function, wrt: list) -> list[Param]:
         """A parameter for each coefficient of each argument that has some."""
@@ -100,10 +170,6 @@ class Taylor:
                 forward.tangent[p.value] = Var(f"{p.name}_d{k}", forward.dot_fact(p.value), TANGENT)
                 made.append(Param(name, forward.tangent[p.value]))
         return made
-
-    def needs_its_place(self, function: Function, var: Var) -> bool:
-        self.series.orders[0].function = function
-        return self.series.orders[0].needs_its_place(var)
 
     def of_result(self, result: Any) -> Pack:
         """For each array in the result, a list of its coefficients."""
@@ -134,24 +200,14 @@ class Taylor:
         series, value = self.series, step.value
         reached = passes_on(value, series.active) and any(t in series.active for t in step.targets)
         if isinstance(value, Apply) and isinstance(value.function, CustomFunction) and reached:
-            self.own_rule(step, value.function)
-            return
-        self.build.block.append(step)
+            values = series.own_equation(step)[0]
+            self.build.block += [Let((t,), y, step.origin) for t, y in zip(step.targets, values)]
+        else:
+            self.build.block.append(step)
         series.remember(step)
         if reached:
             for k in range(1, len(series.orders) + 1):
                 series.set_coefficient(step, k)
-
-    def own_rule(self, step: Let, callee: CustomFunction) -> None:
-        raise RuleError(f"{callee.label} has a custom rule, and Taylor mode is asked for", step.origin,
-                        "Nest gs.jvp, which uses the rule.")
-
-    def inside(self, body: list) -> list:
-        """The statements of a block inside another one."""
-        outer, self.build.block = self.build.block, []
-        self.block(body)
-        made, self.build.block = self.build.block, outer
-        return made
 
     def branch(self, step: If) -> None:
         series, arms = self.series, []

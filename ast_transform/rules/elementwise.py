@@ -49,6 +49,11 @@ def is_negative(number):
 
 
 @static
+def is_whole(number):
+    return number == int(number)
+
+
+@static
 def log_of(number):
     """The logarithm of a number written out: a Python float, which keeps float32 as it is."""
     return math.log(number)
@@ -102,6 +107,18 @@ def to_a_number(a, b):
     return is_number(b)
 
 
+def of_products(a, n):
+    """a ** n by squaring."""
+    if n == 0:
+        return 1
+    if n == 1:
+        return a
+    if n % 2 == 1:
+        return a * of_products(a, n - 1)
+    half = of_products(a, n // 2)
+    return half * half
+
+
 @elementwise(operator.pow, alias=(np.power, math.pow), samples=samples.powers, raises=True,
              special=[((0, 0.0), 0.0)], cheap=to_a_number, word="power",
              natural="b")               # else Python makes floats of ints
@@ -118,6 +135,17 @@ class power:
                 return -(a ** -2)
             return b * a ** (b - 1)
         return b * a ** (b - (b != 0))          # a**0 has derivative 0 at a = 0 too
+
+    def taylor_a(y, a, b):
+        if is_number(b):
+            if b == 0:
+                return 0
+            if b < 0:
+                return b * y / a                # itself: the series of no other power
+            if is_whole(b):
+                return b * of_products(a, b - 1)
+            return b * a ** (b - 1)             # not y / a at a = 0
+        return b * a ** (b - (b != 0))
 
     def partial_b(y, a):
         if is_number(a):
