@@ -2,11 +2,11 @@
 """Taylor mode as a transformation: (x, ..., series of x, ...) -> (y, series of y)."""
 from typing import Any
 
-from gradscribe.ast_transform.core.form import Var
+from gradscribe.ast_transform.core.form import TANGENT, Const, Var
 from gradscribe.ast_transform.core.kinds import Array
 from gradscribe.ast_transform.passes.simplify import drop_dead
 from gradscribe.ast_transform.reader.operands import as_operand, settle
-from gradscribe.ast_transform.reader.values import Struct
+from gradscribe.ast_transform.reader.values import Part, Struct
 from gradscribe.ast_transform.requirements import caller_of, check_fit, fact_of_value, in_order, place_of
 from gradscribe.ast_transform.source.diagnose import KindError
 from gradscribe.ast_transform.transforms import Transform, differentiated, fresh, leaves_of, parameter_names
@@ -71,10 +71,11 @@ class Jet(Transform):
             for k, p in enumerate(primal.items):
                 self.visit(reader, p, [part[k] for part in parts], out)
         elif isinstance(primal, Struct) or isinstance(primal, Var) and primal.fact.differentiable:
-            for n, term in enumerate(terms):
+            for n, term in enumerate(terms, 1):
                 operand = as_operand(reader, term)
-                if isinstance(operand, Var) and operand.hint.endswith(f"_series_{n}"):
-                    operand.hint = f"{operand.hint.removesuffix(f'_series_{n}')}_d{n + 1}"
+                if isinstance(term, Part) and isinstance(operand, Var) and operand.hint.endswith("_series"):
+                    operand.hint = f"{operand.hint.removesuffix('_series')}_d{n}"
+                    operand.kind = TANGENT
                 out.append(operand)
 
 
@@ -87,15 +88,23 @@ class Solution(Transform):
         self.order = order
 
     def wanted(self, reader, base, args, words):
-        return differentiated("solution", base, args, caller_of(reader))
+        caller = caller_of(reader)
+        found = differentiated("solution", base, args, caller)
+        for k, name in enumerate(parameter_names(base, 2)):
+            if k not in found:
+                raise KindError(f"solution needs floating-point arguments; {name} is not" if k < len(args) else
+                                f"solution needs y and t; {name} is not given", place_of(base, name, caller),
+                                f"Convert it to float: 1.0 * {name}.")
+        return [0, 1]
 
     def apply(self, engine, function, wrt):
-        caller = caller_of(engine.reader)
-        state, rate = wrt[0] if wrt else None, function.result
-        if not isinstance(state, Var) or not isinstance(state.fact, Array) or not isinstance(rate, Var):
-            raise KindError("y and its derivative must be arrays", place_of(function.about, None, caller),
+        place, rate = place_of(function.about, None, caller_of(engine.reader)), function.result
+        state, time = wrt
+        if not isinstance(state, Var) or not isinstance(state.fact, Array) or not isinstance(rate, (Var, Const)):
+            raise KindError("y and its derivative must be arrays", place,
                             "gs.tree_util.ravel_pytree makes a vector of a tree.")
-        check_fit(state.fact, rate.fact, "y", "the derivative", place_of(function.about, None, caller))
+        if not isinstance(time, Var) or time.fact.dims:
+            raise KindError("t must be a number", place)
+        check_fit(state.fact, fact_of_value(rate), "y", "the derivative", place)
         function.body = drop_dead(function.body, function.result)
-        return engine.solution(function, state, [v for v in wrt[1:2] if isinstance(v, Var)],
-                               f"solution_{function.label}", self.order)
+        return engine.solution(function, state, time, f"solution_{function.label}", self.order)

@@ -26,6 +26,7 @@ from gradscribe.ast_transform.core.form import (
     Const,
     Let,
     Var,
+    all_made,
     all_reads,
     copied,
     made,
@@ -89,12 +90,12 @@ class Series:
         """The coefficient of an operand; None if it is zero."""
         if k == 0 or not isinstance(node, Var):
             return None if k else node
-        known = self.orders[k - 1].tangent
-        if node not in known and node in self.later and (node, k) not in self.absent:
+        forward = self.orders[k - 1]
+        if node not in forward.tangent and node in self.later and (node, k) not in self.absent:
             self.later[node](k)
-            if node not in known:
+            if node not in forward.tangent:
                 self.absent.add((node, k))
-        found = known.get(node)
+        found = forward.tangent.get(node)
         return None if isinstance(found, Const) and found.value == 0 else found
 
     def whole(self, node: Any, k: int) -> Any:
@@ -288,8 +289,8 @@ class Series:
     def rate(self, x: Var) -> Var:
         """The derivative of a value in t, as a value that has coefficients itself."""
         if x not in self.rates:
-            forward = self.orders[0]
-            first = forward.expanded(forward.tangent.get(x, Const(0.0)), x)
+            forward, first = self.orders[0], self.coefficient(x, 1)
+            first = forward.expanded(Const(0.0) if first is None else first, x)
             rate = self.rates[x] = self.build.let(f"{x.hint}_d1", first, forward.dot_fact(x), TANGENT)
 
             def moved(k):
@@ -330,7 +331,7 @@ class Series:
         """Adds statements with loops or branches; a copy of them computes all coefficients up to an order."""
         self.build.block += block
         self.active |= active_values(block, self.active)
-        read = {v for step in walk(block) for v in all_reads(step)}
+        read = {v for step in block for v in all_reads(step)}.difference(all_made(block))
 
         def again(v, k):
             for n in range(1, k + 1):

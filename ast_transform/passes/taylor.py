@@ -77,7 +77,7 @@ class Taylor:
         whole = Pack("tuple", (result, self.of_result(result)))
         return Function(self.label, [*function.params, *params], out, whole, function.about, dict(function.notes))
 
-    def solution(self, function: Function, state: Var, time: list) -> Function:
+    def solution(self, function: Function, state: Var, time: Var) -> Function:
         """The function that returns the coefficients of the solution of state' = function(state, time, ...).
 
         The coefficient k of the right side is k + 1 times the coefficient k + 1 of the state.  Where the function has
@@ -85,8 +85,7 @@ class Taylor:
         makes one more exact.
         """
         series = self.series
-        for v in time:
-            series.orders[0].tangent[v] = Const(1.0)
+        series.orders[0].tangent[time] = Const(1.0)
         for forward in series.orders:
             forward.tangent[state] = Const(0.0)         # active, and not known yet
         body, result = self.begun(function)

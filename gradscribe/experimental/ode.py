@@ -69,6 +69,10 @@ def taylor(func: Callable, y0: Any, t: Any, *args: Any, order: int | None = None
     times = 1.0 * np.asarray(t)
     if np.any(times[1:] < times[:-1]):
         raise ValueError("t must not decrease")
+    if not 0.0 < tol < 1.0:
+        raise ValueError(f"tol must be between 0 and 1, not {tol}")
+    if order is not None and order < 2:
+        raise ValueError(f"order must be at least 2, not {order}")
     y = np.asarray(y0).astype(np.result_type(y0, times))
     degree = order_for(tol) if order is None else order
     ys = np.zeros((times.shape[0], *y.shape), dtype=y.dtype)
@@ -80,7 +84,7 @@ def taylor(func: Callable, y0: Any, t: Any, *args: Any, order: int | None = None
             y = y + _summed(terms, h)
             begin = begin + h
             terms = np.stack(coefficients(func, y, begin, *args, order=degree))
-            h = stop_gradient(_step(y, terms, tol, times[-1] - begin))
+            h = stop_gradient(_step(func, y, begin, args, terms, tol, times[-1] - begin))
             steps += 1
             if steps > mxstep:
                 raise RuntimeError("taylor: more than mxstep steps")
@@ -104,13 +108,32 @@ def _summed(terms, h):
     return total
 
 
-def _step(y, terms, tol, left):
-    """The length of a step.  Jorba and Zou, equations 3.7 to 3.9: the radius of convergence from the last two terms."""
+def _largest(x):
+    return np.max(np.abs(x), initial=0.0)
+
+
+def _slope(terms, h):
+    """The derivative of `_summed` in h."""
+    total = 0.0 * terms[0]
+    for k in range(terms.shape[0]):
+        total = (terms.shape[0] - k) * terms[terms.shape[0] - 1 - k] + h * total
+    return total
+
+
+def _step(func, y, t, args, terms, tol, left):
+    """The length of a step, at most `left`.
+
+    Jorba and Zou, equations 3.7 to 3.9: a part of the radius of convergence that the last two terms stand for.  Where
+    both are zero they say nothing; then the equation must hold at the end of the step.
+    """
     p = terms.shape[0]
-    size = max(1.0, np.max(np.abs(y)))
-    last, before = np.max(np.abs(terms[p - 1])), np.max(np.abs(terms[p - 2]))
+    size = max(1.0, _largest(y))
+    last, before = _largest(terms[p - 1]), _largest(terms[p - 2])
     if last == 0.0 and before == 0.0:
-        return left
+        h = left
+        while h * _largest(func(y + _summed(terms, h), t + h, *args) - _slope(terms, h)) > tol * size:
+            h = 0.5 * h
+        return h
     radius = min(_root(last / size, p), _root(before / size, p - 1))
     return min(radius * math.exp(-0.7 / (p - 1)) * tol ** (1.0 / p), left)
 

@@ -24,7 +24,7 @@ ORDER = 3
 
 
 def moving(value):
-    return np.asarray(value).dtype.kind in "fc" and not isinstance(value, (list, tuple))
+    return not isinstance(value, (list, tuple)) and np.asarray(value).dtype.kind in "fc"
 
 
 def along_a_curve(function, args, kwargs):
