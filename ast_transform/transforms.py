@@ -59,7 +59,7 @@ class Transform:
         return names
 
 
-def fresh(name, taken):
+def fresh(name: str, taken: Iterable) -> str:
     """A name that is not taken: nested transformations have, for instance, an adjoint of an adjoint."""
     free, k = name, 0
     while free in taken:
@@ -142,7 +142,7 @@ def refuse_objects(label, base, args, caller):
                             f"{AS_PARTS} Or let the function read it from outside.")
 
 
-def differentiated(label, base, args, caller):
+def differentiated(label: str, base: Any, args: Iterable, caller: Any) -> list:
     """The places of the arguments that have derivatives; KindError if a user gives numbers and none of them has one."""
     refuse_objects(label, base, args, caller)
     found = [k for k, v in enumerate(args) if differentiable(v)]

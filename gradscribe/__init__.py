@@ -36,8 +36,8 @@ from gradscribe.explain import Explanation, explain
 from gradscribe.export import Library, export
 from gradscribe.files import check, dump
 from gradscribe.ir import make_ir
-from gradscribe.jet import jet, jet_of
 from gradscribe.jax_names import missing as _missing
+from gradscribe.jet import jet, jet_of
 from gradscribe.jit import jit
 from gradscribe.machine import device_count, devices, local_device_count, process_count, process_index
 from gradscribe.pmap import pmap

@@ -16,6 +16,7 @@ jvp_f(x, x_dot):
     return (t, t_dot)
 """
 import operator
+from typing import Any
 
 import numpy as np
 
@@ -267,7 +268,7 @@ class Forward(Tangents):
             self.by_rule(step)
 
     def moved(self, step):
-        """Whether an operation only moves values, as indexing and lists do: then its tangent moves those of its operands."""
+        """Moves the tangents of operands where an operation moves these, as indexing and lists do; whether it does."""
         value = step.value
         if isinstance(value, Var):
             self.tangent[step.targets[0]] = self.tangent.get(value, Const(0.0))
@@ -299,7 +300,9 @@ class Forward(Tangents):
                 parts = self.build.several([f"{t.hint}_dot" for t in step.targets], Apply(unpacked, (held,)),
                                            [t.fact for t in step.targets], TANGENT)
                 self.tangent.update(zip(step.targets, parts))
-        elif value.function in (operator.getitem, getattr) and not isinstance(value.args[0], Apply):
+        elif operation_of(step) is not value:
+            return False
+        elif value.function in (operator.getitem, getattr):
             self.item(step)
         else:
             return False
@@ -388,10 +391,9 @@ class Forward(Tangents):
         self.define(target, self.build.item(held, index, f"{target.hint}_dot"))
 
     def checked(self, step):
-        """(rule of an operation, its operands by name, its result): RuleError where the rule has no tangent for them."""
-        value, several = step.value, False
-        if value.function is operator.getitem:      # one result of an operation that returns several
-            value, several = value.args[0], True
+        """(rule of an operation, its operands by name, its result); RuleError if it has no tangent for these."""
+        value = operation_of(step)
+        several = value is not step.value
         rule = rule_of(value.function)
         if rule is None:
             raise RuleError(
@@ -415,8 +417,7 @@ class Forward(Tangents):
     def by_rule(self, step):
         """The tangent of an operation by its rule: the sum of a term for each active argument."""
         rule, bound, y = self.checked(step)
-        if step.value.function is operator.getitem:
-            step = Let(step.targets, step.value.args[0], step.origin)
+        step = Let(step.targets, operation_of(step), step.origin)
         active = list(dict.fromkeys(a for a, _, v in placed(bound) if isinstance(v, Var) and v in self.active and
                                     v in self.tangent))
         terms = []
@@ -638,3 +639,10 @@ class Forward(Tangents):
                              step.policy))
         else:
             outer.append(While(carries, step.head, step.test, body, step.origin, step.policy))
+
+
+def operation_of(step: Let) -> Any:
+    """The operation of a statement; of one that takes one of several results, the operation that returns these."""
+    value = step.value
+    first = value.args[0] if isinstance(value, Apply) and value.args else None
+    return first if isinstance(first, Apply) else value

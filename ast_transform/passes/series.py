@@ -38,7 +38,7 @@ from gradscribe.ast_transform.core.form import (
 from gradscribe.ast_transform.core.rule import Rule
 from gradscribe.ast_transform.passes.activity import active_values, passes_on
 from gradscribe.ast_transform.passes.anf import spelled
-from gradscribe.ast_transform.passes.jvp import Forward
+from gradscribe.ast_transform.passes.jvp import Forward, operation_of
 from gradscribe.ast_transform.passes.simplify import key_of
 from gradscribe.ast_transform.passes.symbolic import is_array, pair_of, without_zeros, zero_of
 from gradscribe.ast_transform.reader.derivatives import CustomFunction, result_operand
@@ -223,7 +223,8 @@ class Series:
             rates = (self.rate_times(x, slope, k - 1) for x, slope in found)
             return [self.raised(rate, k) for rate in rates if rate is not None]
         if len(step.targets) == 1 and not isinstance(y, Struct):
-            return [self.raised(rate, k) for rate in (self.coefficient(term, k - 1) for term in found) if rate is not None]
+            rates = (self.coefficient(term, k - 1) for term in found)
+            return [self.raised(rate, k) for rate in rates if rate is not None]
         return [Struct("tuple", [self.raised(self.coefficient(p, k - 1), k) or Const(0.0) for p in term.items])
                 for term in found]
 
@@ -361,21 +362,13 @@ class Series:
 
     def entered(self) -> tuple:
         """What is known where a block begins; `left` with it forgets what the block adds."""
-        known = (self.active, self.later, self.made, self.equations, self.rates, self.absent)
-        return tuple(type(k)(k) for k in known), [dict(forward.tangent) for forward in self.orders]
+        known = (self.later.copy(), self.made.copy(), self.equations.copy(), self.rates.copy(), self.absent.copy())
+        return known, [dict(forward.tangent) for forward in self.orders]
 
     def left(self, before: tuple) -> None:
-        (_, self.later, self.made, self.equations, self.rates, self.absent), tangents = before
+        (self.later, self.made, self.equations, self.rates, self.absent), tangents = before
         for forward, tangent in zip(self.orders, tangents):
             forward.tangent = tangent
-
-
-def operation_of(step: Let) -> Apply | None:
-    """The operation of a statement; of one that takes one of several results, the operation that returns these."""
-    value = step.value
-    if isinstance(value, Apply) and value.function is operator.getitem and isinstance(value.args[0], Apply):
-        return value.args[0]
-    return value if isinstance(value, Apply) else None
 
 
 def compositions(k: int, count: int) -> Iterator[tuple[int, ...]]:

@@ -20,9 +20,9 @@ jet_f(x, x_d1, x_d2):
     t_5 = exp_x_d2 * x
     t_6 = exp_x_d1 * x_d1
     t_7 = 2 * t_6
-    t_8 = t_5 + t_7
-    t_9 = exp_x * x_d2
-    t_d2 = t_8 + t_9
+    t_8 = exp_x * x_d2
+    t_9 = t_5 + t_7
+    t_d2 = t_9 + t_8
     return (t_2, [t_d1, t_d2])
 """
 from functools import partial
@@ -123,7 +123,8 @@ class Taylor:
         for k, forward in enumerate(series.orders, 1):
             forward.tangent[state] = Var(f"{state.hint}_d{k}", forward.dot_fact(state), TANGENT)
         before, terms = series.entered(), [forward.tangent[state] for forward in series.orders]
-        self.build.block = inner = []
+        inner: list = []
+        self.build.block = inner
         self.block(body)
         self.build.block, nexts = inner, []
         for k, forward in enumerate(series.orders, 1):
@@ -139,7 +140,8 @@ class Taylor:
 
     def begun(self, function: Function) -> tuple[list, Any]:
         """(body, result) of a function, ready for a walk: a copy without calls, whose active values are known."""
-        series, env = self.series, {}
+        series = self.series
+        env: dict[Var, Any] = {}
         body = without_calls(copied(function.body, env), ("each", "vmap"))
         body, same = merge_common(body)
         result = substituted(substituted(function.result, env), same)
@@ -213,7 +215,8 @@ class Taylor:
         joined = [j for j in step.joins if j.var in series.active]
         for arm, side in ((step.then, "then"), (step.orelse, "orelse")):
             before, outer = series.entered(), self.build.block
-            self.build.block = block = []
+            block: list = []
+            self.build.block = block
             self.block(arm)
             self.build.block = block
             arms.append((block, [[f.handed(f.side(getattr(j, side), j.var), getattr(j, side), j.var)
@@ -244,7 +247,8 @@ class Taylor:
             fact = v.fact if isinstance(v.fact, Sequence) else forward.dot_fact(v)
             dot = forward.tangent[v] = Var(f"{v.hint}_d{series.orders.index(forward) + 1}", fact, kind_of(v))
             more.append((dot, held))
-        self.build.block = body = []
+        body: list = []
+        self.build.block = body
         self.block(step.body)
         self.build.block = body
         nexts = [self.handed_on(c, forward) for c, forward, *_ in carried]
