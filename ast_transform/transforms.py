@@ -142,7 +142,7 @@ def refuse_objects(label, base, args, caller):
                             f"{AS_PARTS} Or let the function read it from outside.")
 
 
-def differentiated(label: str, base: Any, args: Iterable, caller: Any) -> list:
+def differentiated(label: str, base: Any, args: list, caller: Any) -> list:
     """The places of the arguments that have derivatives; KindError if a user gives numbers and none of them has one."""
     refuse_objects(label, base, args, caller)
     found = [k for k, v in enumerate(args) if differentiable(v)]
