@@ -24,6 +24,14 @@ def by_rows(u, t):
     return out
 
 
+def by_writes(u, t):
+    out = np.zeros(4)
+    out[:2] = u[2:]
+    out[2:] = -u[:2]
+    out[2:] /= (u[0] * u[0] + u[1] * u[1]) ** 1.5
+    return out
+
+
 def van_der_pol(u, t, mu):
     return np.array([u[1], mu * (1 - u[0] ** 2) * u[1] - u[0]])
 
@@ -48,6 +56,7 @@ def test_coefficients_of_closed_forms():
 def test_loops_and_branches_give_the_same_coefficients():
     straight = ode.coefficients(kepler, orbit(0.3), 0.0, order=5)
     np.testing.assert_allclose(ode.coefficients(by_rows, orbit(0.3), 0.0, order=5), straight, rtol=1e-13, atol=1e-14)
+    np.testing.assert_allclose(ode.coefficients(by_writes, orbit(0.3), 0.0, order=5), straight, rtol=1e-13, atol=1e-14)
     np.testing.assert_array_equal(ode.coefficients(lambda y, t: 3.0, 1.0, 0.0, order=3), [3.0, 0.0, 0.0])
     np.testing.assert_array_equal(ode.coefficients(lambda y, t, a: a * y, 1.0, 0.0, 2.0, order=2), [2.0, 2.0])
     branch = ode.coefficients(lambda y, t: np.sin(y) if y > 0 else y, 0.5, 0.0, order=5)
