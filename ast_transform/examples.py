@@ -39,6 +39,13 @@ def tangent(text, *args, wrt=(0,)) -> Function:
     return pipeline.forward(made, [made.params[k].value for k in wrt], f"jvp_{made.label}")
 
 
+def taylor(text, *args, wrt=(0,), order=2) -> Function:
+    """The higher derivatives of the first function in a text along a curve, before simplification."""
+    pipeline = Pipeline()
+    made = form(text, *args, pipeline=pipeline)
+    return pipeline.taylor(made, [made.params[k].value for k in wrt], f"jet_{made.label}", order)
+
+
 def batched(text, *args, axes=0) -> Function:
     """The first function in a text mapped over a batch, before simplification."""
     function = from_text(text, {"np": np}, f"<example {text}>")

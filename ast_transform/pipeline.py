@@ -29,6 +29,7 @@ from gradscribe.ast_transform.passes.nesting import renest
 from gradscribe.ast_transform.passes.own_indices import by_own_index
 from gradscribe.ast_transform.passes.results import owned_results
 from gradscribe.ast_transform.passes.simplify import ask_latest, drop_dead, simplify
+from gradscribe.ast_transform.passes.taylor import Taylor
 from gradscribe.ast_transform.passes.through_views import through_views
 from gradscribe.ast_transform.passes.triangles import by_substitution
 from gradscribe.ast_transform.passes.vjp.reverse import Reverse
@@ -167,6 +168,16 @@ class Pipeline:
         self.check_custom_rules()
         with self.builder_restored():
             return check(Forward(self.reader, label).run(function, wrt, value), "forward mode")
+
+    def taylor(self, function, wrt, label, order, scaled=False) -> Function:
+        self.check_custom_rules()
+        with self.builder_restored():
+            return check(Taylor(self.reader, label, order, scaled).run(function, wrt), "Taylor mode")
+
+    def solution(self, function, state, time, label, order) -> Function:
+        self.check_custom_rules()
+        with self.builder_restored():
+            return check(Taylor(self.reader, label, order, True).solution(function, state, time), "Taylor mode")
 
     def check_custom_rules(self):
         """Refuses to differentiate a batch whose examples have a custom derivative and communicate with each other."""

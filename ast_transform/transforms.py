@@ -66,7 +66,7 @@ class Transform:
         return self.reads(reader, self, base, args, words)
 
 
-def fresh(name, taken):
+def fresh(name: str, taken: Iterable) -> str:
     """A name that is not taken: nested transformations have, for instance, an adjoint of an adjoint."""
     free, k = name, 0
     while free in taken:
@@ -167,7 +167,7 @@ def refuse_objects(label, base, args, caller):
                             f"{AS_PARTS} Or let the function read it from outside.")
 
 
-def differentiated(label, reader, settings, base, args, words):
+def differentiated(label: str, reader: Reader, settings: Any, base: Any, args: list, words: dict) -> list:
     """The places of the arguments that have derivatives; KindError if a user gives numbers and none of them has one."""
     caller = caller_of(reader)
     refuse_objects(label, base, args, caller)

@@ -37,6 +37,7 @@ from gradscribe.export import Library, export
 from gradscribe.files import check, dump
 from gradscribe.ir import make_ir
 from gradscribe.jax_names import missing as _missing
+from gradscribe.jet import jet, jet_of
 from gradscribe.jit import jit
 from gradscribe.machine import device_count, devices, local_device_count, process_count, process_index
 from gradscribe.map_over import MapError, WorkerLost, map_over
@@ -97,6 +98,8 @@ __all__ = [
     "jacfwd",
     "jacobian",
     "jacrev",
+    "jet",
+    "jet_of",
     "jit",
     "jvp",
     "jvp_of",

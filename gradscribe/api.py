@@ -262,7 +262,7 @@ def fwd_and_bwd(fun: Callable, argnums: int | Sequence[int], has_aux: bool = Fal
     return forward, backward
 
 
-def _kept(make):
+def _kept(make: Callable[..., Any]) -> Callable[..., Any]:
     """A cached `make`: one transformed function for each function object; equal callables may be different ones."""
     known = functools.lru_cache(maxsize=1024)(lambda this, *args, **kwargs: make(this.function, *args, **kwargs))
 

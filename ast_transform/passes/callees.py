@@ -43,6 +43,12 @@ def is_call(step: Let | For | While | If | Effect) -> bool:
     return callee is not None and callee.custom is None
 
 
+def has_custom_rule(step: Let | For | While | If | Effect) -> bool:
+    """Whether a statement calls a function with a custom rule."""
+    callee = called(step)
+    return callee is not None and callee.custom is not None
+
+
 def is_of_some_lines(callee: Function) -> bool:
     """Whether a function has three source lines or more."""
     return len({s.origin.line for s in walk(callee.body) if getattr(s, "origin", None) is not None}) >= 3

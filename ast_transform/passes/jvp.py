@@ -16,6 +16,7 @@ jvp_f(x, x_dot):
     return (t, t_dot)
 """
 import operator
+from typing import Any
 
 import numpy as np
 
@@ -270,7 +271,12 @@ class Forward:
         if is_call(step):
             self.build.block.pop()
             self.user_call(step)
-            return
+        elif not self.moved(step):
+            self.by_rule(step)
+
+    def moved(self, step):
+        """Moves the tangents of operands where an operation moves these, as indexing and lists do; whether it does."""
+        value = step.value
         if isinstance(value, Var):
             self.tangent[step.targets[0]] = self.tangent.get(value, Const(0.0))
         elif isinstance(value, Pack):
@@ -291,10 +297,13 @@ class Forward:
                 self.tangent.update(zip(step.targets, held.items))
             elif held is not None:
                 self.let_several(step, held)
+        elif operation_of(step) is not value:
+            return False
         elif value.function in (operator.getitem, getattr):
             self.item(step)
         else:
-            self.by_rule(step)
+            return False
+        return True
 
     def own_rule(self, step):
         """The tangent of a function with a custom rule."""
@@ -361,9 +370,6 @@ class Forward:
         """The tangent of x[index]."""
         x, index = step.value.args
         target = step.targets[0]
-        if isinstance(x, Apply):            # one result of an operation that returns several
-            self.by_rule(Let(step.targets, x, step.origin), True)
-            return
         held = self.tangent.get(x)
         if held is None:
             return
@@ -380,9 +386,10 @@ class Forward:
         held = expanded(self.build, held, x)
         self.define(target, self.build.item(held, index, f"{target.hint}_dot"))
 
-    def by_rule(self, step, several=False):
-        """The tangent of an operation by its rule: the sum of a term for each active argument."""
-        value = step.value
+    def checked(self, step):
+        """(rule of an operation, its operands by name, its result); RuleError if it has no tangent for these."""
+        value = operation_of(step)
+        several = value is not step.value
         rule = rule_of(value.function)
         if rule is None:
             raise RuleError(f"{spelled(value.function)} has no derivative rule", step.origin,
@@ -400,6 +407,12 @@ class Forward:
         if astray(bound, self.active.__contains__):
             raise RuleError(f"{spelled(rule.function)}: a list inside a list is not differentiated here", step.origin,
                             NESTED)
+        return rule, bound, y
+
+    def by_rule(self, step):
+        """The tangent of an operation by its rule: the sum of a term for each active argument."""
+        rule, bound, y = self.checked(step)
+        step = Let(step.targets, operation_of(step), step.origin)
         active = list(dict.fromkeys(a for a, _, v in placed(bound) if isinstance(v, Var) and v in self.active and
                                     v in self.tangent))
         terms = []
@@ -610,3 +623,9 @@ class Forward:
             outer.append(While(carries, step.head, step.test, body, step.origin, step.policy))
 
     step_For = step_While = loop
+
+def operation_of(step: Let) -> Any:
+    """The operation of a statement; of one that takes one of several results, the operation that returns these."""
+    value = step.value
+    first = value.args[0] if isinstance(value, Apply) and value.args else None
+    return first if isinstance(first, Apply) else value

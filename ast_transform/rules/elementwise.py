@@ -17,6 +17,7 @@ from gradscribe.ast_transform.rules.batching import only, unchanged
 from gradscribe.runtime import compiled, numeric
 
 LOG_2, LOG_10 = math.log(2), math.log(10)
+OF_SINC = tuple((-1) ** n * 2 * n * math.pi ** (2 * n) / math.factorial(2 * n + 1) for n in range(24, 0, -1))
 DEGREE, RADIAN = math.pi / 180, 180 / math.pi
 
 
@@ -46,6 +47,11 @@ def is_number(x):
 @static
 def is_negative(number):
     return math.copysign(1, number) < 0
+
+
+@static
+def is_whole(number):
+    return number == int(number)
 
 
 @static
@@ -86,7 +92,7 @@ class multiply:
 
 
 @elementwise(operator.truediv, alias=(np.divide,), samples=samples.analytic_pairs, raises="numbers", cheap=True,
-             algebra="quotient", word="ratio")
+             algebra="quotient", word="ratio", solves=("a", "b"))
 class divide:
     def partial_a(b):
         return 1 / b
@@ -94,9 +100,24 @@ class divide:
     def partial_b(y, b):            # not a / b**2, which overflows earlier
         return -y / b
 
+    def times(y, b):
+        return y * b
+
 
 def to_a_number(a, b):
     return is_number(b)
+
+
+def of_products(a, n):
+    """a ** n by squaring."""
+    if n == 0:
+        return 1
+    if n == 1:
+        return a
+    if n % 2 == 1:
+        return a * of_products(a, n - 1)
+    half = of_products(a, n // 2)
+    return half * half
 
 
 @elementwise(operator.pow, alias=(np.power, math.pow), samples=samples.powers, raises=True,
@@ -115,6 +136,17 @@ class power:
                 return -(a ** -2)
             return b * a ** (b - 1)
         return b * a ** (b - (b != 0))          # a**0 has derivative 0 at a = 0 too
+
+    def taylor_a(y, a, b):
+        if is_number(b):
+            if b == 0:
+                return 0
+            if b < 0:
+                return b * y / a                # itself: the series of no other power
+            if is_whole(b):
+                return b * of_products(a, b - 1)
+            return b * a ** (b - 1)             # not y / a at a = 0
+        return b * a ** (b - (b != 0))
 
     def partial_b(y, a):
         if is_number(a):
@@ -423,6 +455,14 @@ class sinc:
         t = x * x
         series = x * (-np.pi**2 / 3 + t * (np.pi**4 / 30 - t * (np.pi**6 / 840)))
         return np.where(near, series, (np.cos(np.pi * x) - y) / np.where(near, 1, x))
+
+    def taylor_x(y, x):             # the same by more terms: as many derivatives of this are right, too
+        near = np.abs(x) < 1
+        t = np.where(near, x, 0) ** 2
+        series = 0.0
+        for c in OF_SINC:
+            series = series * t + c
+        return np.where(near, x * series, (np.cos(np.pi * x) - y) / np.where(near, 1, x))
 
     def scalar(x):
         return compiled.sinc(x)

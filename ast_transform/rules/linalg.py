@@ -142,7 +142,7 @@ class inv:
 
 
 @general(np.linalg.solve, "a", "b", samples=samples.systems, unbroadcast="own", lengths=square, memory=FRESH,
-         raises=True, by_factors=(solved_by, solved_across), by_triangle=solved_by_triangle)
+         raises=True, by_factors=(solved_by, solved_across), by_triangle=solved_by_triangle, solves=("b", "a"))
 class solve:
     def vjp_a(dy, y, a, b):
         if a.ndim == 2 and b.ndim == 1:
@@ -163,6 +163,11 @@ class solve:
 
     def jvp_b(b_dot, a):
         return np.linalg.solve(a, b_dot)
+
+    def times(y, a, b):
+        if a.ndim > 2 and b.ndim == 1:
+            return (a @ y[..., None])[..., 0]
+        return a @ y
 
     def batch(a, b, batched):
         if "b" not in batched:
