@@ -240,7 +240,7 @@ def test_a_line_on_a_terminal(threads, monkeypatch):
     for said, silent in ((None, False), (True, False), (False, True), (lambda done, of: None, True)):
         monkeypatch.setattr(sys, "stderr", Terminal())
         gs.map_over(threads, square, list(range(20)), progress=said)
-        assert ("gradscribe: mapping square: 20 of 20 examples, 0 s" in sys.stderr.getvalue()) is not silent
+        assert ("gradscribe: mapping square: 20 of 20 examples, " in sys.stderr.getvalue()) is not silent
 
 
 def test_another_version_on_the_workers(threads, monkeypatch):
