@@ -72,7 +72,9 @@ def line_times(version: Version, args: tuple, words: dict[str, Any], budget: flo
     """
     clocks = Clocks(limit)
     timed = None if version.emitted is None else with_clock(version, clocks)
-    begun, wholes, found = time.perf_counter(), [], []
+    wholes: list[float] = []
+    found: list[dict[int, list]] = []
+    begun = time.perf_counter()
     while len(wholes) < most and (not wholes or time.perf_counter() - begun < budget):
         given = _given(version, args, words)
         start = time.perf_counter()
@@ -109,7 +111,8 @@ class Clocks:
     """Collects the times of a call; `lines`: {line: [seconds, passes]}."""
 
     def __init__(self, limit: float):
-        self.limit, self.lines, self.end = limit, {}, 0
+        self.limit, self.end = limit, 0
+        self.lines: dict[int, list] = {}
         self.cost = 0.0                 # what reading the clock adds to each line, in seconds
         self.cost = self._measured()
 

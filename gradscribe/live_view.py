@@ -69,7 +69,7 @@ def view(function: Callable, asked: Asked) -> dict[str, Any]:
     >>> from colorsys import rgb_to_yiq
     >>> found = view(rgb_to_yiq, Asked("jvp(f)", "float, float, float", False, ""))
     >>> found["right"]["name"], found["given"].partition(",")[0], found["error"]
-    ('jvp_rgb_to_yiq', 'float64', None)
+    ('jvp_rgb_to_yiq', 'float', None)
     """
     found: dict[str, Any] = {"left": {"name": name_of(function), "blocks": []}, "right": None, "links": [],
                              "times": None, "error": None, "given": ""}
