@@ -168,26 +168,21 @@ def with_clock(version: Version, clocks: Clocks) -> Callable:
 def _watch(function, shift):
     begin = ast.parse(f"{CHECK} = {START}()").body
     end = ast.parse(f"{CHECK}(0)").body
-    function.body = [*begin, ast.Try(_watched(function.body, shift, None), [], [], end)]
+    function.body = [*begin, ast.Try(_watched(function.body, shift), [], [], end)]
 
 
-def _watched(body, shift, loop):
-    """A block with a call before each statement; loop: the loop around it, for which `continue` goes on."""
+def _watched(body, shift):
+    """A block with a call before each statement, and for a loop's head also where a pass ends."""
     out = []
     for node in body:
-        if not isinstance(node, (ast.Global, ast.Nonlocal)):
-            out.append(_mark(node, shift))
-        if isinstance(node, (ast.For, ast.While)):
-            node.body = [*_watched(node.body, shift, node), _mark(node, shift)]
-            node.orelse = _watched(node.orelse, shift, loop)
-        elif isinstance(node, ast.Continue) and loop is not None:
-            out.append(_mark(loop, shift))
-        elif not isinstance(node, (ast.FunctionDef, ast.ClassDef)):         # functions are watched for themselves
+        if not isinstance(node, (ast.FunctionDef, ast.ClassDef)):           # functions are watched for themselves
             for part in (node, *getattr(node, "handlers", ()), *getattr(node, "cases", ())):
                 for name in ("body", "orelse", "finalbody"):
                     if getattr(part, name, None):
-                        setattr(part, name, _watched(getattr(part, name), shift, loop))
-        out.append(node)
+                        setattr(part, name, _watched(getattr(part, name), shift))
+        if isinstance(node, (ast.For, ast.While)):
+            node.body.append(_mark(node, shift))
+        out += [node] if isinstance(node, (ast.Global, ast.Nonlocal)) else [_mark(node, shift), node]
     return out
 
 

@@ -100,11 +100,17 @@ class Side {
 
   line(n) { return this.view.state.doc.line(n).text; }
   caret() { return this.view.state.doc.lineAt(this.view.state.selection.main.head).number; }
-  light(lines) { this.view.dispatch({effects: setLit.of(lines)}); }
+  light(lines) {                        // only where they change: a redrawn line ends the wait for its tooltip
+    const key = [...lines].join();
+    if (key === this.lit) return;
+    this.lit = key;
+    this.view.dispatch({effects: setLit.of(lines)});
+  }
 
   hover(event) {
-    const at = this.view.posAtCoords({x: event.clientX, y: event.clientY});
-    if (at !== null) show({side: this, line: this.view.state.doc.lineAt(at).number});
+    if (!event.target.closest(".cm-line")) return;
+    const at = this.view.posAtCoords({x: event.clientX, y: event.clientY}, false);
+    show({side: this, line: this.view.state.doc.lineAt(at).number});
   }
 
   caretMoved() {
@@ -205,8 +211,8 @@ function draw(view) {
     "no transformation";
   document.title = `${view.right?.name ?? view.left.name} - Gradscribe live`;
   by("error").textContent = view.error ? `${view.error.kind}: ${view.error.text}` : "";
-  left.view.dispatch({effects: [setWrong.of((view.error?.places ?? []).map(left.lineOf).filter(Boolean)), setLit.of([])]});
-  right.view.dispatch({effects: setLit.of([])});
+  left.view.dispatch({effects: [setWrong.of((view.error?.places ?? []).map(left.lineOf).filter(Boolean))]});
+  for (const side of [left, right]) side.light([]);
   drawTimes(view.times);
   if (held) {                           // the caret has moved with its text
     held.line = held.side.caret();
