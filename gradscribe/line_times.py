@@ -70,10 +70,10 @@ def line_times(version: Version, args: tuple, words: dict[str, Any], budget: flo
     7         dy = dy * x
     1     return dx
     """
-    clocks = Clocks(limit)
+    clocks = Clocks(limit, len(version.text.splitlines()))
     timed = None if version.emitted is None else with_clock(version, clocks)
     wholes: list[float] = []
-    found: list[dict[int, list]] = []
+    found: list[dict[int, tuple[float, int]]] = []
     begun = time.perf_counter()
     while len(wholes) < most and (not wholes or time.perf_counter() - begun < budget):
         given = _given(version, args, words)
@@ -108,46 +108,49 @@ def _medians(found):
 # --- the clock --------------------------------------------------------------------------------------------------------
 
 class Clocks:
-    """Collects the times of a call; `lines`: {line: [seconds, passes]}."""
+    """Collects the times of a call, in nanoseconds, and the passes, by line."""
 
-    def __init__(self, limit: float):
-        self.limit, self.end = limit, 0
-        self.lines: dict[int, list] = {}
-        self.cost = 0.0                 # what reading the clock adds to each line, in seconds
-        self.cost = self._measured()
+    def __init__(self, limit: float, lines: int = 1):
+        """limit: the most seconds of a call; lines: how many the text has."""
+        self.limit, self.end, self.length = limit, 0, lines + 1
+        self.total: list[int] = []
+        self.count: list[int] = []
+        self.cost = self._measured()    # what reading the clock adds to each pass
 
     def begin(self) -> None:
         """Forget what was collected; a call begins."""
-        self.lines, self.end = {}, time.perf_counter_ns() + int(self.limit * 1e9)
+        self.total, self.count = [0] * self.length, [0] * self.length
+        self.end = time.perf_counter_ns() + int(self.limit * 1e9)
+
+    @property
+    def lines(self) -> dict[int, tuple[float, int]]:
+        """{line: (seconds, passes)} of what was collected, without what the clock costs."""
+        return {k: (max(self.total[k] - self.cost * n, 0) * 1e-9, n) for k, n in enumerate(self.count) if k and n}
 
     def started(self) -> Callable[[int], None]:
         """The clock of one call of one function: `at(line)` ends the line before and begins this one; 0 ends all."""
-        lines, end, cost, now = self.lines, self.end, int(self.cost * 1e9), time.perf_counter_ns
-        last, since = 0, 0
+        total, count, end, now = self.total, self.count, self.end, time.perf_counter_ns
+        last, since = 0, now()
 
         def at(line):
             nonlocal last, since
             until = now()
-            if last:
-                known = lines.get(last)
-                if known is None:
-                    known = lines[last] = [0.0, 0]
-                known[0] += max(until - since - cost, 0) * 1e-9
-                known[1] += 1
-                if until > end:
-                    last = 0            # once: it ends the calls around this one too
-                    raise TooLong
-            last, since = line, now()
+            total[last] += until - since
+            count[last] += 1
+            last = line
+            if until > end:
+                raise TooLong
+            since = now()
         return at
 
     def _measured(self):
-        self.begin()
-        at, found = self.started(), []
+        found = []
         for _ in range(500):
-            self.lines.clear()
+            self.begin()
+            at = self.started()
             at(1)
             at(0)
-            found.append(self.lines[1][0])
+            found.append(self.total[1])
         return min(found)
 
 

@@ -34,7 +34,9 @@ def main() -> None:
 
 
 def answer(request: dict[str, Any]) -> dict[str, Any]:
-    """The reply to a request: of the page when it begins, or of a view."""
+    """The reply to a request: whether it is ready, the first of a page, or a view."""
+    if request["do"] == "ready":
+        return {}
     files = signatures(origins_of(request["names"]))            # before they are read
     reply = beginning(request) if request["do"] == "begin" else shown(request)
     read = [getattr(m, "__file__", None) for m in list(sys.modules.values())]

@@ -80,7 +80,8 @@ def test_the_clock_changes_no_result(name, again):
         args = (tuple(np.full(3, v) for v in args[0]),) if name == "tuple" else (np.full(3, 2.0),)
     elif again:
         args = (np.stack([args[0]] * 3), *args[1:])
-    version, clocks = fn.version_for(args, {}), Clocks(60.0)
+    version = fn.version_for(args, {})
+    clocks = Clocks(60.0, len(version.text.splitlines()))
     clocks.begin()
     given = [float(a) if k in version.convert else a for k, a in enumerate(args)]
     found, plain = with_clock(version, clocks)(*given), fn(*args)
