@@ -11,6 +11,7 @@ import json
 import os
 import re
 import secrets
+import signal
 import sys
 import tempfile
 import threading
@@ -31,7 +32,7 @@ LONGEST, BEAT = 20_000, 10.0            # bytes of a request, seconds between si
 HOST = re.compile(r"(127\.0\.0\.1|localhost)(:\d{1,5})?", re.IGNORECASE)
 POLICY = ("default-src 'none'; script-src 'self'; style-src 'self' 'nonce-{}'; connect-src 'self'; img-src data:; "
           "base-uri 'none'; form-action 'none'; "
-          "frame-ancestors 'self' vscode-webview: vscode-file: https://*.vscode-cdn.net")        # all of VS Code's frames
+          "frame-ancestors 'self' vscode-webview: vscode-file: https://*.vscode-cdn.net")    # the frames of VS Code
 
 
 class Wanted(NamedTuple):
@@ -240,6 +241,7 @@ def stream(page: Page, handler: BaseHTTPRequestHandler) -> None:
 
 def live(wanted: Wanted, port: int, browser: bool, until_closed: bool) -> None:
     """Serve a page until Ctrl-C, or with `until_closed` until standard input ends; print its address."""
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)          # processes are ended then too
     page = Page(wanted, port)
     try:
         print(page.address, flush=True)
@@ -255,6 +257,7 @@ def live(wanted: Wanted, port: int, browser: bool, until_closed: bool) -> None:
         pass
     finally:
         page.close()
+        signal.signal(signal.SIGTERM, before)
 
 
 def end_with_input(page: Page) -> None:

@@ -15,8 +15,8 @@ from collections.abc import Callable
 from typing import Any
 
 LIMIT, POLL = 120.0, 0.15               # the longest a request may take, and the time between two looks, in seconds
-PROGRAM = "import json, sys; sys.path[:] = json.loads(sys.argv[1]); " \
-          "from gradscribe.live_worker import main; main()"
+PROGRAM = "import json, signal, sys; signal.signal(signal.SIGINT, signal.SIG_IGN); " \
+          "sys.path[:] = json.loads(sys.argv[1]); from gradscribe.live_worker import main; main()"      # Ctrl-C is ours
 
 Signature = list[int]
 

@@ -76,7 +76,7 @@ def view(function: Callable, asked: Asked) -> dict[str, Any]:
     places: list[Place] = []
     try:
         fn = made(function, asked.recipe)
-        args, words = given(fn, *arguments(asked))
+        args, words = given(fn, *arguments(asked), function)
         found["given"] = spelled(args, words, set())
         version = fn.version_for(args, words)
         lines = lines_of(fn, version, args, words)
@@ -137,17 +137,19 @@ def arguments(asked: Asked) -> tuple[tuple, dict[str, Any]]:
         return _class(name)
     return example(asked.arguments, class_of, ENTRIES)
 
-def given(fn: Any, args: tuple, words: dict[str, Any]) -> tuple[tuple, dict[str, Any]]:
+def given(fn: Any, args: tuple, words: dict[str, Any], function: Any) -> tuple[tuple, dict[str, Any]]:
     """The arguments of a transformed function, from those of the user's: with tangents, cotangents and batch axes.
+
+    function: the user's, which may be a transformed one itself.
 
     >>> from gradscribe import api
     >>> fn = api.vmap(api.jvp_of(np.sin))
-    >>> [np.shape(a) for a in given(fn, (np.ones(3),), {})[0]]
+    >>> [np.shape(a) for a in given(fn, (np.ones(3),), {}, np.sin)[0]]
     [(5, 3), (5, 3)]
     """
-    if not isinstance(fn, Transformed):
+    if fn is function or not isinstance(fn, Transformed):
         return args, words
-    args, words = given(fn.base, args, words)
+    args, words = given(fn.base, args, words, function)
     if isinstance(fn.transform, Jvp):
         return (*args, *map(tangent, args)), words
     if isinstance(fn.transform, Vjp):

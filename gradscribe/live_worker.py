@@ -8,7 +8,9 @@ import argparse
 import importlib.util
 import json
 import os
+import queue
 import sys
+import threading
 from collections.abc import Iterable
 from typing import Any
 
@@ -21,16 +23,26 @@ from gradscribe.live_view import Asked, context, is_users, name_of, offers, told
 
 def main() -> None:
     """Answer requests until there are no more."""
-    with os.fdopen(os.dup(0), encoding="utf-8") as requests, os.fdopen(os.dup(1), "w", encoding="utf-8") as replies:
+    requests: queue.SimpleQueue = queue.SimpleQueue()
+    source = os.fdopen(os.dup(0), encoding="utf-8")
+    threading.Thread(target=receive, args=(source, requests), daemon=True).start()
+    with os.fdopen(os.dup(1), "w", encoding="utf-8") as replies:
         nothing = os.open(os.devnull, os.O_RDONLY)
         os.dup2(nothing, 0)
         os.dup2(2, 1)
         sys.dont_write_bytecode = True          # its times have seconds only, and a file may be saved twice in one
         api.grad(lambda x: np.sum(np.tanh(x) * x)).source_for(np.ones(3))           # reads the rules, before a request
-        for line in requests:
-            json.dump(answer(json.loads(line)), replies)
+        while True:
+            json.dump(answer(json.loads(requests.get())), replies)
             replies.write("\n")
             replies.flush()
+
+
+def receive(source: Iterable[str], requests: queue.SimpleQueue) -> None:
+    """Take requests; when they end, so does the process, even in the middle of the user's code."""
+    for line in source:
+        requests.put(line)
+    os._exit(0)
 
 
 def answer(request: dict[str, Any]) -> dict[str, Any]:

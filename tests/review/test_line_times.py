@@ -92,7 +92,7 @@ def test_the_clock_changes_no_result(name, again):
 
 
 def test_functions_of_an_emitted_text():
-    """A function that is called in a loop stands beside the main one; its lines are timed, and the call includes them."""
+    """A function that is called in a loop stands beside the main one; its lines are timed too."""
     @gs.checkpoint
     def step(x, w):
         return np.sin(w * x)

@@ -174,7 +174,8 @@ def test_times(view):
     view.locator("#right .cm-heat .bar").first.wait_for()
     widths = view.locator("#right .cm-heat .bar").evaluate_all("bars => bars.map(b => parseInt(b.style.width))")
     assert max(widths) == 100 and len(widths) > 10
-    assert re.search(r"A call takes [\d.]+ [µmn]?s; with the clock between its lines", view.locator("#state").inner_text())
+    told = view.locator("#state").inner_text()
+    assert re.search(r"A call takes [\d.]+ [µmn]?s; with the clock between its lines", told)
     view.get_by_text("Slowest lines").click()
     rows = view.get_by_role("row")
     assert 5 <= rows.count() <= 13 and "passes" in rows.first.inner_text()
@@ -210,6 +211,44 @@ def test_narrow_and_dark(browser, served):
     assert tab.evaluate("document.documentElement.scrollWidth <= innerWidth")
     assert tab.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(13, 17, 23)"
     tab.close()
+
+
+OUTER = """<!doctype html><script>
+window.said = [];
+window.addEventListener("message", event => said.push(event.data));
+</script><iframe id="page" style="width:1000px;height:700px" src="%s"></iframe>"""
+
+
+def framed(browser, served, admitted):
+    """A tab of another origin, with the page in a frame; admitted: without the header that says who may frame it."""
+    tab, address = browser.new_context().new_page(), served[0].address
+    tab.route("http://localhost:9/", lambda route: route.fulfill(content_type="text/html", body=OUTER % address))
+    if admitted:
+        tab.route(address, lambda route: route.fulfill(body=route.fetch().body(), content_type="text/html"))
+    tab.goto("http://localhost:9/")
+    return tab
+
+
+def test_another_site_cannot_frame_it(browser, served):
+    tab = framed(browser, served, False)
+    tab.wait_for_timeout(1500)
+    assert not any(frame.locator("#left .cm-line").count() for frame in tab.frames if frame.url.startswith("http://127"))
+    tab.context.close()
+
+
+def test_in_the_frame_of_an_editor(browser, served):
+    """The page lights up the line of the editor's cursor, and names the line that is double-clicked."""
+    tab = framed(browser, served, True)
+    frame = tab.frame_locator("#page")
+    frame.locator(READY).wait_for()
+    tab.evaluate("""file => document.getElementById("page").contentWindow.postMessage(
+        {gradscribe: "caret", file, line: 8}, "*")""", str(served[1]))
+    frame.locator("#left .cm-line.lit").wait_for()
+    assert frame.locator("#left .cm-line.lit").inner_text().strip() == "u[:-1] += flow"
+    frame.locator("#left .cm-line").nth(5).dblclick()
+    tab.wait_for_function("said.length > 0")
+    assert tab.evaluate("said[0]") == {"gradscribe": "open", "file": str(served[1]), "line": 9}
+    tab.context.close()
 
 
 def test_contrast():

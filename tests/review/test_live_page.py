@@ -1,7 +1,8 @@
-"""gradscribe live without a browser: who is let in, what is served, what a saved file changes, and what is never run."""
+"""gradscribe live without a browser: who is let in, what is served, what a saved file changes, what is never run."""
 import http.client
 import json
 import os
+import signal
 import socket
 import subprocess
 import sys
@@ -16,6 +17,7 @@ import gradscribe as gs
 from gradscribe import live_view
 from gradscribe.command import main
 from gradscribe.live import FILES, Page, Wanted
+from gradscribe.live_process import Worker
 from gradscribe.live_view import Asked, given, made, offers, usual_arguments, view
 
 ROOT = Path(__file__).resolve().parent.parent.parent
@@ -314,16 +316,31 @@ def test_a_module_that_does_not_end_and_one_that_crashes(served):
         pass
     found = client.view()
     assert "ended with status 3" in found["error"]["text"]
-    workers.limit = 20.0
+    workers.limit = 5.0
     saved(file, MODULE + "\nwhile True:\n    pass\n")
     next(stream)
     try:
-        assert "longer than 20 seconds" in client.view()["error"]["text"]
+        assert "longer than 5 seconds" in client.view()["error"]["text"]
     finally:
         workers.limit = 60.0
         saved(file, MODULE)
         next(stream)
     assert client.view()["error"] is None
+
+
+def test_a_process_ends_with_its_server(tmp_path, monkeypatch):
+    """Also where it runs code of the user's that does not end."""
+    (tmp_path / "live_endless.py").write_text("while True:\n    pass\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    worker = Worker()
+    assert worker.ask({"do": "ready"}, 100.0) == {}
+    worker.process.stdin.write(json.dumps({"do": "begin", "names": ["live_endless:f"], "chain": []}) + "\n")
+    worker.process.stdin.flush()
+    time.sleep(0.5)
+    assert worker.process.poll() is None
+    worker.process.stdin.close()                # as when the server is killed
+    assert worker.process.wait(30) == 0
+    worker.process.stdout.close()
 
 
 # --- views of each transformation -------------------------------------------------------------------------------------
@@ -372,24 +389,32 @@ def test_arguments_of_transformed_functions():
     """What the page adds to the arguments of the function is what the transformed one takes."""
     x, w = np.array([0.3, 0.5, 0.1]), 0.7
     fn = made(smooth, "jvp(f)")
-    args, _ = given(fn, (x, w), {})
+    args, _ = given(fn, (x, w), {}, smooth)
     value, tangent = fn(*args)
     near = (smooth(x + 1e-6, w + 1e-6) - smooth(x - 1e-6, w - 1e-6)) / 2e-6
     np.testing.assert_allclose(tangent, near, rtol=1e-8)
-    args, _ = given(made(smooth, "vjp(f)"), (x, w), {})
+    args, _ = given(made(smooth, "vjp(f)"), (x, w), {}, smooth)
     np.testing.assert_allclose(made(smooth, "vjp(f)")(*args)[1], gs.grad(smooth, 1)(x, w))
     fn = made(smooth, "vmap(grad(f), in_axes=(0, None))")
-    args, _ = given(fn, (x, w), {})
+    args, _ = given(fn, (x, w), {}, smooth)
     assert args[0].shape == (live_view.BATCH, 3) and args[1] == w
     np.testing.assert_allclose(fn(*args), np.stack([gs.grad(smooth)(x, w)] * live_view.BATCH))
     fn = made(rod, "jvp(f)")
-    args, _ = given(fn, (np.ones(4), np.full(3, 0.1), 2), {})
+    args, _ = given(fn, (np.ones(4), np.full(3, 0.1), 2), {}, rod)
     assert args[5] == 0.0 and np.isfinite(fn(*args)[1])
+
+
+def test_a_function_that_is_transformed_already():
+    """Its arguments are its own: nothing is added for what it was made by."""
+    pushed = gs.api.jvp_of(smooth)
+    found = view(pushed, Asked("f", "f64[3], float, f64[3], float", True, ""))
+    assert found["error"] is None and found["right"]["name"] == "jvp_smooth" and found["left"]["name"] == "smooth"
+    assert found["given"] == "float64[3], float, float64[3], float"
 
 
 def test_arguments_that_are_not_given():
     assert usual_arguments(rod) == "float64[n], float, int"
-    assert usual_arguments(lambda A, x: np.sum(A @ x, axis=0) * np.ones(3)) == "float64[n], float64[n]"
+    assert usual_arguments(lambda A, x: np.sum(A @ x, axis=0) * np.ones(3)) == "float64[n, m], float64[m]"
 
 
 # --- the command ------------------------------------------------------------------------------------------------------
@@ -434,3 +459,21 @@ def test_the_command_ends_with_its_input(tmp_path):
         process.kill()
         process.wait()
         process.stdout.close()
+
+
+@pytest.mark.skipif(os.name == "nt", reason="signals of POSIX")
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=["interrupt", "terminate"])
+def test_the_command_ends_quietly(tmp_path, number):
+    (tmp_path / "live_two.py").write_text("def cube(x: float):\n    return x ** 3\n")
+    process = subprocess.Popen([sys.executable, "-m", "gradscribe", "live", "live_two:cube", "--no-browser"],
+                               stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=tmp_path,
+                               start_new_session=True, env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, [
+                                   str(ROOT), os.environ.get("PYTHONPATH")]))})
+    try:
+        assert process.stdout.readline().startswith("http://127.0.0.1:") and "Ctrl-C" in process.stdout.readline()
+        time.sleep(0.5)
+        os.killpg(process.pid, number) if number == signal.SIGINT else process.send_signal(number)
+        assert process.communicate(timeout=30) == ("", "") and process.returncode == 0
+    finally:
+        process.kill()
+        process.wait()
