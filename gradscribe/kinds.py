@@ -70,12 +70,12 @@ def names_of(value: Any) -> list[str] | None:
 
 def _is_found(kind):
     try:
-        return kind.__module__ != "__main__" and _class(f"{kind.__module__}.{kind.__qualname__}") is kind
+        return kind.__module__ != "__main__" and class_named(f"{kind.__module__}.{kind.__qualname__}") is kind
     except KindError:
         return False
 
 
-def _class(name):
+def class_named(name: str) -> type:
     """The class with the name package.module.Class."""
     parts = name.split(".")
     for k in range(len(parts) - 1, 0, -1):
@@ -88,7 +88,7 @@ def _class(name):
     raise KindError(f"{name} is not a class that can be imported", None, "Write package.module.Class(part=float64[n]).")
 
 
-def example(text: str, class_of: Callable[[str], type] = _class, most: int | None = None
+def example(text: str, class_of: Callable[[str], type] = class_named, most: int | None = None
             ) -> tuple[tuple, dict[str, Any]]:
     """Example arguments of the kinds in a text; equal letters are equal lengths.
 

@@ -23,7 +23,7 @@ from gradscribe.ast_transform.mapping import Vmap
 from gradscribe.ast_transform.source.diagnose import KindError, TransformError
 from gradscribe.ast_transform.transforms import Identity, Jvp, Vjp
 from gradscribe.jit import Jitted, jit
-from gradscribe.kinds import _class, example, spelled
+from gradscribe.kinds import class_named, example, spelled
 from gradscribe.line_times import TooLong, line_times
 from gradscribe.source_map import Place, SourceMap, blocks, source_map
 from gradscribe.transformed import Transformed, Version
@@ -134,7 +134,7 @@ def arguments(asked: Asked) -> tuple[tuple, dict[str, Any]]:
         if name not in trusted:
             raise KindError(f"{name} is not taken from the page", None, "Name the class with --args on the command "
                             "line; the page may then name it too.")
-        return _class(name)
+        return class_named(name)
     return example(asked.arguments, class_of, ENTRIES)
 
 def given(fn: Any, args: tuple, words: dict[str, Any], function: Any) -> tuple[tuple, dict[str, Any]]:
