@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The command line: `python -m gradscribe show | dump | check | doctor | bench`.
+"""The command line: `python -m gradscribe show | live | dump | check | doctor | bench`.
 
 A function is named package.module:function.  Transformations apply in the order in which they are given:
 `--grad w --vmap None,0` means vmap(grad(f)).
@@ -20,12 +20,14 @@ from gradscribe.ast_transform.source.diagnose import KindError, TransformError
 from gradscribe.doctor import report
 from gradscribe.jit import jit
 from gradscribe.kinds import example
+from gradscribe.live import Wanted, live
 from gradscribe.transformed import Transformed, Version, is_transformed
 
 EXAMPLES = """examples:
   python -m gradscribe show colorsys:rgb_to_yiq --vjp --args "(float, float, float), float, float, float"
   python -m gradscribe dump package.module:loss --grad w,b --args "float64[n, 3], float, float64[n]" -o generated/
   python -m gradscribe check generated/
+  python -m gradscribe live package.module:loss --grad w --args "float64[n, 3], float, float64[n]"
 """
 
 
@@ -45,9 +47,11 @@ def parser() -> argparse.ArgumentParser:
     commands = top.add_subparsers(dest="command", required=True)
     for name, told in (("show", "print a function and its transformation side by side"),
                        ("dump", "write the transformation of a function to a file that runs without Gradscribe"),
-                       ("bench", "time a function and its transformation, in NumPy and compiled")):
+                       ("bench", "time a function and its transformation, in NumPy and compiled"),
+                       ("live", "serve a page with a function and its transformation to a browser on this machine; it "
+                        "changes when a file is saved")):
         command = commands.add_parser(name, help=told, description=told)
-        command.add_argument("function", help="package.module:function")
+        command.add_argument("function", help="package.module:function", nargs="+" if name == "live" else None)
         for option in ("grad", "value-and-grad", "jacfwd", "jacrev", "hessian"):
             command.add_argument(f"--{option}", action=Chain, nargs="?", metavar="NAMES",
                                  help="in these arguments, separated by commas (default: the first)")
@@ -58,6 +62,11 @@ def parser() -> argparse.ArgumentParser:
                              "those of annotations or the simplest that fit")
         if name == "dump":
             command.add_argument("-o", "--out", default="generated", help="file or folder (default: generated)")
+        if name == "live":
+            command.add_argument("--port", type=int, default=0, help="the port (default: a free one)")
+            command.add_argument("--no-browser", action="store_true", help="print the address and open no browser")
+            command.add_argument("--until-closed", action="store_true",
+                                 help="end when standard input ends: for editors that start it")
         if name == "show":
             command.add_argument("--plain", action="store_true", help="no colours and no columns")
     told = "compare written files with their functions and run them in a fresh interpreter"
@@ -77,7 +86,8 @@ def main(argv: list[str] | None = None) -> int:
     if os.getcwd() not in sys.path:
         sys.path.insert(0, os.getcwd())
     try:
-        return {"show": show, "dump": dump, "bench": bench, "check": check, "doctor": doctor}[options.command](options)
+        return {"show": show, "live": serve, "dump": dump, "bench": bench, "check": check, "doctor": doctor}[
+            options.command](options)
     except TransformError as error:
         print(f"gradscribe: {error}", file=sys.stderr)
         return 2
@@ -155,6 +165,13 @@ def side_by_side(primal, text, title):
     table.add_row(*(Syntax(part.rstrip(), "python", theme="ansi_dark", background_color="default")
                     for part in (primal, text)))
     Console(width=max(shutil.get_terminal_size().columns, 80)).print(table)
+
+
+def serve(options):
+    """Serve the live page; --args are the arguments of the function itself, without tangents and batch axes."""
+    live(Wanted(options.function, getattr(options, "chain", None) or [("grad", None)], options.args or ""),
+         options.port, not options.no_browser, options.until_closed)
+    return 0
 
 
 def dump(options):

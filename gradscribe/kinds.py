@@ -12,8 +12,9 @@ import ast
 import dataclasses
 import functools
 import importlib
+import math
 import types
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
@@ -25,6 +26,8 @@ SIZES = (11, 13, 17, 19, 23, 29, 31)    # example lengths: all different, and lo
 LETTERS = "nmklpqr"
 PYTHON = {"float": 0.5, "int": 3, "bool": True, "complex": 0.5 + 0.25j}
 DTYPES = ("float64", "float32", "int64", "int32", "complex128", "complex64", "bool_", "int8", "uint8", "int16")
+SHORT = {"f64": "float64", "f32": "float32", "i64": "int64", "i32": "int32", "c128": "complex128", "c64": "complex64",
+         "i8": "int8", "u8": "uint8", "i16": "int16", "bool": "bool_"}       # as JAX prints them
 
 
 def spelled(args: tuple, words: dict[str, Any], known: set) -> str:
@@ -67,12 +70,12 @@ def names_of(value: Any) -> list[str] | None:
 
 def _is_found(kind):
     try:
-        return kind.__module__ != "__main__" and _class(f"{kind.__module__}.{kind.__qualname__}") is kind
+        return kind.__module__ != "__main__" and class_named(f"{kind.__module__}.{kind.__qualname__}") is kind
     except KindError:
         return False
 
 
-def _class(name):
+def class_named(name: str) -> type:
     """The class with the name package.module.Class."""
     parts = name.split(".")
     for k in range(len(parts) - 1, 0, -1):
@@ -85,51 +88,74 @@ def _class(name):
     raise KindError(f"{name} is not a class that can be imported", None, "Write package.module.Class(part=float64[n]).")
 
 
-def example(text: str) -> tuple[tuple, dict[str, Any]]:
+def example(text: str, class_of: Callable[[str], type] = class_named, most: int | None = None
+            ) -> tuple[tuple, dict[str, Any]]:
     """Example arguments of the kinds in a text; equal letters are equal lengths.
 
+    class_of: the class with a name that the text calls, by default imported; most: the most entries of all arrays.
     Raises KindError for a text that does not describe kinds.
+
+    >>> [a.shape for a in example("f64[3, n], f32[n]")[0]]
+    [(3, 11), (11,)]
     """
     unread = KindError(f"these are not kinds of arguments: {text}", None,
                        'Write them so: "float64[n, 3], float64[3], float, [float64[k], int]".')
     try:
         call = ast.parse(f"f({text})", mode="eval").body
-    except SyntaxError as error:
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:     # null bytes, a thousand brackets
         raise unread from error
     if not isinstance(call, ast.Call) or any(k.arg is None for k in call.keywords):     # 1) + (2, and **kinds
         raise unread
-    sizes: dict[str, int] = {}
+    made = _Examples(class_of, most)
+    return tuple(map(made.one, call.args)), {str(k.arg): made.one(k.value) for k in call.keywords}
 
-    def size(node):
+
+class _Examples:
+    """Makes the values of one text; equal letters are equal lengths."""
+
+    def __init__(self, class_of, most):
+        self.class_of, self.most, self.sizes, self.entries = class_of, most, {}, 0
+
+    def size(self, node):
         if isinstance(node, ast.Constant) and type(node.value) is int:
             return node.value
         if isinstance(node, ast.Name):
-            return sizes.setdefault(node.id, SIZES[len(sizes) % len(SIZES)])
+            return self.sizes.setdefault(node.id, SIZES[len(self.sizes) % len(SIZES)])
         raise KindError(f"{ast.unparse(node)} is not a length")
 
-    def one(node):
-        if isinstance(node, ast.Subscript) and isinstance(node.value, ast.Name) and node.value.id in DTYPES:
-            parts = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
-            shape = [size(p) for p in parts]
-            return np.linspace(0.1, 0.9, int(np.prod(shape))).reshape(shape).astype(node.value.id)
+    def array(self, dtype, node):
+        shape = [self.size(p) for p in (node.elts if isinstance(node, ast.Tuple) else [node])]
+        self.entries += math.prod(shape)
+        if self.most is not None and self.entries > self.most:
+            raise KindError(f"the arrays have {self.entries:,} entries together, more than {self.most:,}", None,
+                            "Give shorter lengths.")
+        return np.linspace(0.1, 0.9, math.prod(shape)).reshape(shape).astype(dtype)
+
+    def one(self, node):
+        named = node.value if isinstance(node, ast.Subscript) else node
+        dtype = SHORT.get(named.id, named.id) if isinstance(named, ast.Name) else None
+        if isinstance(node, ast.Subscript) and dtype in DTYPES:
+            return self.array(dtype, node.slice)
         if isinstance(node, ast.Name) and node.id in PYTHON:
             return PYTHON[node.id]
-        if isinstance(node, ast.Name) and node.id in DTYPES:
-            return np.dtype(node.id).type(0.5)
+        if isinstance(node, ast.Name) and dtype in DTYPES:
+            return np.dtype(dtype).type(0.5)
+        return self.several(node)
+
+    def several(self, node):
         if isinstance(node, ast.List):
-            return [one(n) for n in node.elts]
+            return [self.one(n) for n in node.elts]
         if isinstance(node, ast.Tuple):
-            return tuple(one(n) for n in node.elts)
+            return tuple(self.one(n) for n in node.elts)
         if isinstance(node, ast.Dict):
-            return {ast.literal_eval(k): one(v) for k, v in zip(node.keys, node.values)}
+            return {ast.literal_eval(k): self.one(v) for k, v in zip(node.keys, node.values)}
         if isinstance(node, ast.Call) and not node.args and all(k.arg for k in node.keywords):
-            return _class(ast.unparse(node.func))(**{k.arg: one(k.value) for k in node.keywords})
+            return self.class_of(ast.unparse(node.func))(**{k.arg: self.one(k.value) for k in node.keywords})
         try:
             return ast.literal_eval(node)
         except ValueError:
             raise KindError(f"{ast.unparse(node)} is not a kind of argument", None,
                             f"Known are {', '.join([*PYTHON, *DTYPES])}, with lengths in brackets.") from None
-    return tuple(map(one, call.args)), {str(k.arg): one(k.value) for k in call.keywords}
 
 
 def of_facts(facts: Iterable[tuple[str, Any]]) -> str:

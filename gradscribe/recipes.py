@@ -54,16 +54,22 @@ def recipe(fn: Any) -> str:
     return f"{name}({inner}{given})"
 
 
-def cooked(text: str, function: Callable) -> Any:
-    """The transformed function that a recipe makes from a function."""
+MAKERS: dict[str, Callable] = {name: getattr(api, name) for name in (
+    "grad", "value_and_grad", "vmap", "jacfwd", "jacrev", "hessian", "vjp_of", "jvp_of")} | {"jit": jit}
+
+
+def cooked(text: str, function: Callable, makers: dict[str, Callable] = MAKERS) -> Any:
+    """The transformed function that a recipe makes from a function; makers: the transformations that it may name.
+
+    Nothing in the text is evaluated but literals.
+    """
     def one(node):
         if isinstance(node, ast.Name) and node.id == "f":
             return function
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and len(node.args) == 1 and \
-                node.func.id in ("grad", "value_and_grad", "vmap", "jacfwd", "jacrev", "hessian", "vjp_of", "jvp_of",
-                                 "jit"):
-            made: Any = jit if node.func.id == "jit" else getattr(api, node.func.id)
-            return made(one(node.args[0]), **{k.arg: ast.literal_eval(k.value) for k in node.keywords})
+                node.func.id in makers:
+            return makers[node.func.id](one(node.args[0]), **{str(k.arg): ast.literal_eval(k.value)
+                                                              for k in node.keywords})
         raise KindError(f"{ast.unparse(node)} is not a transformation")
     return one(ast.parse(text, mode="eval").body)
 

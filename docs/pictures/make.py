@@ -7,6 +7,7 @@ Needs playwright, JupyterLab, and Chromium installed as `chromium`.  Those of th
 `python examples/springs.py --out docs/pictures`.
 """
 import base64
+import inspect
 import json
 import os
 import shutil
@@ -14,6 +15,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from pathlib import Path
 
@@ -22,6 +24,7 @@ from playwright.sync_api import sync_playwright
 
 import gradscribe as gs
 from gradscribe.display import side_by_side
+from gradscribe.live import Page, Wanted
 
 HERE = Path(__file__).resolve().parent
 
@@ -57,6 +60,26 @@ def side_by_side_pictures(browser, folder):
         view.goto(page.as_uri())
         view.hover("text=u[:-1] += flow >> nth=0")
         view.locator("#box").screenshot(path=HERE / f"side_by_side_{theme}.png")
+
+
+def live_page(browser, folder):
+    """The page of `gradscribe live` for `heat`, with times and one line lit up."""
+    (folder / "rod.py").write_text(f"import numpy as np\n\n\n{inspect.getsource(heat)}", encoding="utf-8")
+    sys.path.insert(0, str(folder))
+    page = Page(Wanted(["rod:heat"], [("grad", "u,k")], "f64[10_000], f64[9_999], 20"))
+    threading.Thread(target=page.serve, daemon=True).start()
+    try:
+        view = browser.new_page(viewport={"width": 1060, "height": 640})
+        view.goto(page.address)
+        view.get_by_label("Time each line").check()
+        view.locator("#right .cm-heat .bar").first.wait_for()
+        view.locator("#left .cm-line", has_text="u[:-1] += flow").first.click()
+        view.mouse.move(1, 1)
+        view.screenshot(path=HERE / "live_page.png")
+    finally:
+        page.server.shutdown()
+        page.close()
+        sys.path.remove(str(folder))
 
 
 def first_gradient(browser, folder):
@@ -95,6 +118,7 @@ def main():
     with sync_playwright() as p, tempfile.TemporaryDirectory() as name:
         browser = p.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
         side_by_side_pictures(browser, Path(name))
+        live_page(browser, Path(name))
         first_gradient(browser, Path(name))
         browser.close()
 
