@@ -7,6 +7,7 @@ import typing as _typing
 if not _os.path.isdir(_os.path.join(__path__[0], "runtime")):       # in a clone, it is beside this folder
     __path__.append(_os.path.dirname(__path__[0]))
 
+from gradscribe import containers_known as _containers_known
 from gradscribe import custom_batching, custom_derivatives, rule, tree, tree_util
 from gradscribe.api import (
     fwd_and_bwd,
@@ -28,6 +29,7 @@ from gradscribe.api import (
 from gradscribe.ast_transform.source.diagnose import KindError, LanguageError, RuleError, ShapeError, TransformError
 from gradscribe.at import at
 from gradscribe.checkpoint import checkpoint
+from gradscribe.containers import register_container
 from gradscribe.custom import custom_gradient, custom_jvp, custom_vjp
 from gradscribe.decorate import function
 from gradscribe.drawing import draw
@@ -47,6 +49,7 @@ from gradscribe.source_map import source_map
 from gradscribe.torch import to_torch
 from gradscribe.version import __version__
 
+_containers_known.announce()                # pandas, xarray, pint: imported by nobody but the user
 jacobian, remat = jacrev, checkpoint        # JAX's second names
 
 if _typing.TYPE_CHECKING:
@@ -106,6 +109,7 @@ __all__ = [
     "process_count",
     "process_index",
     "random",
+    "register_container",
     "remat",
     "rule",
     "shard_map",

@@ -20,6 +20,7 @@ from gradscribe.ast_transform.requirements import place_of
 from gradscribe.ast_transform.source.diagnose import KindError
 from gradscribe.ast_transform.transforms import Grad, Jvp, Value, Vjp
 from gradscribe.frames import public
+from gradscribe.in_kind import holds_objects, linear_in_kind
 from gradscribe.kernels import adjoint_of_kernel
 from gradscribe.linear_map import LinearMap, called
 from gradscribe.runtime.derivatives import stop_gradient as _stop
@@ -152,6 +153,8 @@ def vjp(fun: Callable, *primals: Any, has_aux: bool = False) -> tuple:
     >>> pull(np.array([1.0, 0.0]))
     (array([3., 0.]),)
     """
+    if holds_objects(primals):
+        return linear_in_kind(vjp, vjp_of(fun, has_aux), fun, primals, has_aux)
     again, y = called(fun, primals)
     aux = None
     if has_aux:
@@ -183,6 +186,8 @@ def linearize(fun: Callable, *primals: Any, has_aux: bool = False) -> tuple:
     >>> y, df(1.0)
     (9.0, 6.0)
     """
+    if holds_objects(primals):
+        return linear_in_kind(linearize, Transformed(fun, Jvp(True, has_aux)), fun, primals, has_aux)
     made = Transformed(fun, Jvp(True, has_aux, True))
     again, y = called(fun, primals)
     y, aux = y if has_aux else (y, None)

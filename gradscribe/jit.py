@@ -158,8 +158,7 @@ class Jitted(Transformed):
             try:
                 version = self.version_for(args, kwargs)
             except Foreign:
-                args, kwargs = self.given(args, kwargs)
-                return self(*args, **kwargs)
+                return self.for_foreign(args, kwargs)
             if self._entries < ENTRIES and not version.convert and not (self._least or self._tied):
                 self._entries += 1
                 self._entry = entry_for(args, kwargs, version.function, version.guards, self._static)
@@ -347,7 +346,10 @@ class OnDevice(Jitted):
     @public
     def __call__(self, *args, **kwargs):
         """Compile the function for arguments of these kinds, if it is not compiled yet, and run it on the GPU."""
-        version = self.standing(args, kwargs)
+        try:
+            version = self.standing(args, kwargs)
+        except Foreign:
+            return self.for_foreign(args, kwargs)
         if version is None:
             return self.in_bfloat16(args, kwargs)
         args = [float(a) if k in version.convert else a for k, a in enumerate(args)]

@@ -32,6 +32,7 @@ from gradscribe.colours import Source
 from gradscribe.explained import explain
 from gradscribe.frames import leaving, public
 from gradscribe.given import Foreign, as_numpy, giving_objects, is_foreign
+from gradscribe.in_kind import called_in_kind, holds_objects
 from gradscribe.kinds import by_name, of_facts, spelled
 from gradscribe.making import alone
 from gradscribe.named import Named
@@ -126,8 +127,7 @@ class Transformed(Named):
             try:
                 version = self.version_for(args, kwargs)
             except Foreign:
-                args, kwargs = self.given(args, kwargs)
-                return self(*args, **kwargs)
+                return self.for_foreign(args, kwargs)
             if version.convert:
                 args = [float(a) if k in version.convert else a for k, a in enumerate(args)]
             return version.function(*args, *kwargs.values()) if kwargs else version.function(*args)
@@ -139,6 +139,17 @@ class Transformed(Named):
                 raise
             leaving(error)
             raise
+
+    def for_foreign(self, args, kwargs):
+        """A call with arrays of other packages, or with objects."""
+        try:
+            labelled = any(holds_objects(v) for k, v in [*enumerate(args), *kwargs.items()] if k not in self._static)
+        except RecursionError:
+            raise self._endless() from None
+        if labelled:
+            return called_in_kind(self, args, kwargs)
+        args, kwargs = self.given(args, kwargs)
+        return self(*args, **kwargs)
 
     def run(self, version, args):
         """Call a version that was found for such arguments."""
