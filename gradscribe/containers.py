@@ -9,6 +9,7 @@ gradscribe/in_kind.py calls transformed functions with such objects.
 """
 import operator
 import threading
+import weakref
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -30,7 +31,9 @@ class Container(NamedTuple):
 
 CONTAINERS: dict[type, Container] = {}
 ADAPTERS: dict[str, Callable[[], None]] = {}    # package -> what registers its classes, run when one of them is met
+_found: weakref.WeakKeyDictionary[type, Container | None] = weakref.WeakKeyDictionary()     # what was looked up
 PLAIN = frozenset({np.ndarray, float, int, bool, complex, str, list, tuple, dict, type(None)})     # found fast
+_UNKNOWN: Any = object()
 _lock = threading.RLock()
 
 
@@ -69,28 +72,31 @@ def register_container(cls: type, values: Callable[[Any], Any], labels: Callable
     if cls in CONTAINERS or cls in PLAIN:
         raise ValueError(f"{cls.__name__} is registered already")
     CONTAINERS[cls] = Container(values, labels, build, same, derivative, outer, subclasses)
+    _found.clear()
 
 
 def container_of(cls: type) -> Container | None:
     """The record of a class; None for a class without one."""
     if cls in PLAIN:
         return None
-    found = CONTAINERS.get(cls)
-    if found is not None:
-        return found
-    if ADAPTERS and not ADAPTERS.keys().isdisjoint(map(_package, cls.__mro__)):
-        with _lock:
-            for parent in cls.__mro__:
-                adapter = ADAPTERS.get(_package(parent))
-                if adapter is not None:
-                    adapter()
-                    del ADAPTERS[_package(parent)]
-        return container_of(cls)
-    for parent in cls.__mro__[1:]:
-        found = CONTAINERS.get(parent)
-        if found is not None and found.subclasses:
-            return found
-    return None
+    found = _found.get(cls, _UNKNOWN)
+    if found is _UNKNOWN:
+        found = _found[cls] = _looked_up(cls)
+    return found
+
+
+def _looked_up(cls):
+    if cls in CONTAINERS:
+        return CONTAINERS[cls]
+    with _lock:
+        for package in map(_package, cls.__mro__):
+            if package in ADAPTERS:
+                ADAPTERS[package]()
+                del ADAPTERS[package]
+    if cls in CONTAINERS:
+        return CONTAINERS[cls]
+    return next((CONTAINERS[parent] for parent in cls.__mro__[1:]
+                 if parent in CONTAINERS and CONTAINERS[parent].subclasses), None)
 
 
 def _package(cls):

@@ -418,7 +418,7 @@ def _kind(leaf, measured):
     measured: quantities are given, so a number may be the exponent of one.
     """
     if isinstance(leaf, (np.ndarray, np.generic)):
-        return str(leaf.dtype), leaf.shape
+        return leaf.dtype, leaf.shape
     return (type(leaf), leaf) if isinstance(leaf, (int, str)) or measured and isinstance(leaf, float) else type(leaf)
 
 

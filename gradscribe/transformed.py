@@ -29,6 +29,7 @@ from gradscribe.ast_transform.transforms import parameter_names
 from gradscribe.codegen.build import build
 from gradscribe.codegen.emit import emit
 from gradscribe.colours import Source
+from gradscribe.containers import container_of
 from gradscribe.explained import explain
 from gradscribe.frames import leaving, public
 from gradscribe.given import Foreign, as_numpy, giving_objects, is_foreign
@@ -172,6 +173,10 @@ class Transformed(Named):
             version = self._exact.get(key)
         except TypeError:
             key, version = None, None
+        except Foreign:
+            if not self._static:
+                raise
+            key, version = None, None       # it may be static
         except RecursionError:
             raise self._endless() from None
         if version is not None:
@@ -601,6 +606,8 @@ def _exact(value) -> Any:
         return (kind, *map(_exact, value))
     if hasattr(kind, "__dataclass_fields__"):
         return (kind, *(_exact(getattr(value, f)) for f in kind.__dataclass_fields__))
+    if container_of(kind) is not None:
+        raise Foreign
     return (kind, _frozen(value))
 
 

@@ -407,6 +407,8 @@ def test_copies_and_text(series):
 def test_static_arguments_are_left_alone(series):
     made = gs.jit(lambda x, n: x * n, static_argnums=1)
     is_series(made(series, 2), "abc", [2, 4, 8], "w")
+    held = gs.jit(lambda x, labels: x * len(labels.index), static_argnums=1)
+    assert held(2.0, series) == held(2.0, series) == 6.0
 
 
 class Grid:
