@@ -15,7 +15,6 @@ What comes back, by transformation:
 - batches (vmap): arrays
 """
 import copy
-import io
 import sys
 import threading
 import warnings
@@ -47,7 +46,11 @@ class Units(NamedTuple):
 
 
 class Meaning(NamedTuple):
-    """What the user's function returns for objects with some labels; `result` is MISSING if it does not take them."""
+    """What the user's function returns for objects with some labels; `result` is MISSING if it does not take them.
+
+    version: the version of the function: another one is made when something else is read from outside.
+    """
+    version: Any
     labels: list
     others: tuple
     result: Any
@@ -304,7 +307,7 @@ def called_in_kind(made: Any, args: tuple, kwargs: dict[str, Any]) -> Any:
     places, others = inner.transform.split(None, list(range(len(args))))
     call = Call(inner, inner.transform, [args[k] for k in places], kwargs, [args[k] for k in others],
                 [*(one for k in places for one in held[k]), *by_word], [*(plain[k] for k in places), *words.values()])
-    meaning = no_meaning(call) if results is batch else meaning_of(call)
+    meaning = no_meaning(call) if results is batch else meaning_of(call, made.version_for(plain, words))
     check_further(call, meaning)
     return results(call, meaning, made(*plain, **words))
 
@@ -341,8 +344,8 @@ def linear_in_kind(make: Callable, made: Any, fun: Callable, primals: tuple, has
     held: list[Held] = []
     plain = [taken(v, held) for v in primals]
     call = Call(made, made.transform, list(primals), {}, [], held, plain)
-    meaning = meaning_of(call)
     y, derivative, *aux = make(fun, *plain, has_aux=has_aux)
+    meaning = meaning_of(call, None)
     value = as_result(result_of(call, meaning), y)
     return value, LinearInKind(derivative, call, meaning), *(aux_of(meaning, part) for part in aux)
 
@@ -352,7 +355,7 @@ def no_meaning(call: Call) -> Meaning:
     if measured(call):
         raise KindError("quantities with units are given to vmap, which does not see the units of one example",
                         place_of(call.made.base), "Give it numbers: quantity.to_base_units().magnitude.")
-    return Meaning([], (), MISSING)
+    return Meaning(None, [], (), MISSING)
 
 
 def check_further(call: Call, meaning: Meaning) -> None:
@@ -391,17 +394,19 @@ def measured(call: Call) -> bool:
     return any(held.record.derivative is not None for held in call.held)
 
 
-def meaning_of(call: Call) -> Meaning:
-    """What the function returns for objects with such labels; found once for each."""
+def meaning_of(call: Call, version: Any) -> Meaning:
+    """What the function returns for objects with such labels; found once for each, and each time without a version."""
     known = _meanings.setdefault(call.made, [])
     labels = [(held.record, held.labels) for held in call.held]
     units = measured(call)
     others = tuple(_kind(leaf, units) for leaf in _leaves(call.plain))
     for meaning in known:
-        if meaning.others == others and len(meaning.labels) == len(labels) and all(
+        if version is None or meaning.version is not version or meaning.others != others:
+            continue
+        if len(meaning.labels) == len(labels) and all(
                 a is b and a.same(x, y) for (a, x), (b, y) in zip(meaning.labels, labels)):
             return meaning
-    meaning = Meaning(labels, others, compared(call))
+    meaning = Meaning(version, labels, others, compared(call))
     known.insert(0, meaning)
     del known[KEPT:]
     return meaning
@@ -428,15 +433,16 @@ def compared(call: Call) -> Any:
     It is compared near the arguments, since at zeros or equal numbers two meanings may agree by chance; where that is
     outside the function's domain, at the arguments.
     """
-    base, failed, found = call.made.base, None, MISSING
+    base, failed, found, outside = call.made.base, None, MISSING, None
     packages = {cls.__module__.partition(".")[0] for held in call.held if held.record.derivative is not None
                 for cls in type(held.value).__mro__} - {"builtins"}
     for near in (True, False):
-        given = _moved if near else copy.deepcopy
+        given = _moved if near else _copied
         args, words = given(call.primals), given(call.words)
-        numbers = _run(base, as_values(copy.deepcopy(args)), as_values(copy.deepcopy(words)))
+        numbers = _run(base, as_values(_copied(args)), as_values(_copied(words)))
         if isinstance(numbers, Exception):
-            continue                    # not in the domain of the function
+            outside = numbers           # not in the domain of the function
+            continue
         outcome = _run(base, args, words, packages)
         if isinstance(outcome, Exception):
             failed = outcome
@@ -446,8 +452,9 @@ def compared(call: Call) -> Any:
             raise KindError(_differing(call, numbers, found), place_of(base), _way_out(call))
         if _finite(numbers):
             return found
-    if failed is None:
+    if failed is None and (found is not MISSING or not measured(call)):
         return found
+    failed = failed or outside
     if len(call.held) > 1 or measured(call):
         raise KindError(f"the function does not take these objects ({_names(call)}): {type(failed).__name__}: {failed}",
                         place_of(base), _way_out(call)) from failed
@@ -485,7 +492,15 @@ def _moved(given):
             moved = array * (1 + APART * rng.uniform(size=array.shape)) + APART * scale * rng.uniform(size=array.shape)
             return np.asarray(moved, array.dtype)
         return array
-    return with_values(one, copy.deepcopy(given))
+    return with_values(one, _copied(given))
+
+
+def _copied(given):
+    """A copy of arguments; what cannot be copied, such as an open file, is the same object."""
+    try:
+        return copy.deepcopy(given)
+    except Exception:
+        return with_values(lambda part: part.copy() if isinstance(part, np.ndarray) else part, given)
 
 
 def _run(function, args, words, packages=()):
@@ -493,7 +508,7 @@ def _run(function, args, words, packages=()):
 
     packages: those whose warnings are errors, since a quantity that loses its unit is one.
     """
-    state, stdout, quiet = np.random.get_state(), sys.stdout, _Quiet(sys.stdout)
+    state, quiet = np.random.get_state(), _Quiet(sys.stdout)
     try:
         sys.stdout = quiet
         with warnings.catch_warnings(record=True) as seen, np.errstate(all="ignore"):
@@ -504,21 +519,33 @@ def _run(function, args, words, packages=()):
     except Exception as error:
         return error
     finally:
-        sys.stdout, quiet.ended = stdout, True
-        np.random.set_state(state)
+        quiet.ended = True
+        if sys.stdout is quiet:
+            sys.stdout = quiet.outermost()
+        after = np.random.get_state()
+        if any(not np.array_equal(a, b) for a, b in zip(state, after)):
+            np.random.set_state(state)
 
 
-class _Quiet(io.TextIOBase):
-    """Standard output that drops what this thread prints, until it has ended."""
+class _Quiet:
+    """Standard output that drops what this thread prints, until it has ended; two threads may each put one up."""
 
     def __init__(self, whole):
         self.whole, self.thread, self.ended = whole, threading.get_ident(), False
 
     def write(self, text):
+        """What other threads print goes on."""
         return len(text) if not self.ended and threading.get_ident() == self.thread else self.whole.write(text)
 
-    def flush(self):
-        self.whole.flush()
+    def outermost(self):
+        """The output below, without those that have ended."""
+        whole = self.whole
+        while isinstance(whole, _Quiet) and whole.ended:
+            whole = whole.whole
+        return whole
+
+    def __getattr__(self, name):
+        return getattr(self.whole, name)
 
 
 def _alike(numbers, found):

@@ -481,3 +481,82 @@ def test_no_package_is_imported(tmp_path):
         "print({'pandas', 'xarray', 'pint', 'jaxtyping', 'cupy'} & set(sys.modules))\n")
     out = subprocess.run([sys.executable, tmp_path / "alone.py"], env=os.environ, capture_output=True, text=True)
     assert out.stdout == "set()\n", out.stderr
+
+
+SPREAD = [False]
+
+
+def test_what_a_function_reads_from_outside_may_change(series):
+    def f(x):
+        return x.std() if SPREAD[0] else x.sum()
+
+    made = gs.grad(f)
+    is_series(made(series), "abc", [1, 1, 1], "w")
+    try:
+        SPREAD[0] = True
+        with pytest.raises(gs.KindError, match="means something else"):
+            made(series)
+    finally:
+        SPREAD[0] = False
+    is_series(made(series), "abc", [1, 1, 1], "w")
+
+
+def test_errors_of_the_function_itself(pd, unit):
+    with pytest.raises(Exception, match="shape|broadcast|length"):
+        gs.grad(lambda x, y: np.sum(x @ y))(pd.Series([1.0, 2.0]), pd.Series([1.0, 2.0, 3.0]))
+    with pytest.raises(Exception, match="shape|broadcast|length|does not take"):
+        gs.grad(lambda x, y: np.sum(x * y))(unit.Quantity(np.ones(2), "m"), unit.Quantity(np.ones(3), "m"))
+
+
+def test_an_argument_that_cannot_be_copied(pd):
+    is_series(gs.grad(lambda x, lock: np.sum(x ** 2))(pd.Series([1.0, 2.0]), threading.Lock()), [0, 1], [2, 4])
+
+
+def test_the_domain_of_a_function(pd):
+    """Near 1 the arcsine is not defined; the comparison is then made at the arguments."""
+    is_series(gs.grad(lambda x: np.sum(np.arcsin(x)))(pd.Series([0.0, 0.6])), [0, 1], [1.0, 1.25])
+
+    def f(x):
+        if np.max(x) > 0.6:
+            raise ValueError("outside")
+        return np.sum(x ** 2)
+    is_series(gs.grad(f)(pd.Series([0.0, 0.6])), [0, 1], [0.0, 1.2])
+
+
+def test_many_threads(pd):
+    """Each gets its own labels, and standard output is what it was."""
+    before, made, found = sys.stdout, gs.grad(lambda x: np.sum(x ** 3)), {}
+
+    def work(k):
+        for n in range(5):
+            x = pd.Series(np.arange(3.0) + k, index=[k, n, 7], name=k)
+            found[k, n] = (made(x), x)
+    threads = [threading.Thread(target=work, args=(k,)) for k in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(found) == 30 and sys.stdout is before
+    for got, x in found.values():
+        is_series(got, x.index, 3 * x.to_numpy() ** 2, x.name)
+
+
+def test_gradients_of_quantities_against_differences(unit):
+    """Drag and lift on a body: units that NumPy, pint and the reader all meet."""
+    def power(v, rho, area, angle):
+        drag = 0.5 * rho * area * v ** 2 * (0.02 + 0.5 * np.sin(angle) ** 2)
+        return np.sum(drag * v) + np.sqrt(np.sum((rho * area * v ** 3) ** 2))
+
+    given = (unit.Quantity(np.array([30.0, 80.0]), "km/hour"), unit.Quantity(1.2, "g/L"), unit.Quantity(20.0, "ft**2"),
+             unit.Quantity(5.0, "deg"))
+    value, slopes = gs.jit(gs.value_and_grad(power, argnums=(0, 1, 2, 3)))(*given)
+    assert value.check("[power]")
+    np.testing.assert_allclose(value.to("W").magnitude, power(*given).to("W").magnitude, rtol=1e-12)
+    for place, x in enumerate(given):
+        for entry in range(np.size(x.magnitude)):
+            step = np.zeros(np.shape(x.magnitude))
+            step[(entry,) if step.ndim else ()] = 1e-6 * np.max(x.magnitude)
+            moved = [power(*given[:place], x + sign * step * x.units, *given[place + 1:]) for sign in (1, -1)]
+            expected = (moved[0] - moved[1]) / (2 * np.max(step) * x.units)
+            got = np.ravel(slopes[place].magnitude)[entry] * slopes[place].units
+            np.testing.assert_allclose(got.to(expected.units).magnitude, expected.magnitude, rtol=1e-7)
