@@ -71,6 +71,8 @@ class TestPandas:
 
     def test_single_precision_and_complex_numbers(self, pd, series, how):
         is_series(TRANSFORMS[how](gs.grad(squares))(series.astype(np.float32)), "abc", [2, 4, 8], "w", np.float32)
+        got = gs.grad(squares)(pd.Series([1, 2], dtype=np.float16))
+        assert got.dtype == np.float16 and list(got) == [2, 4]
         got = TRANSFORMS[how](gs.grad(lambda z: np.sum(np.abs(z) ** 2)))(pd.Series([1 + 2j]))
         is_series(got, [0], [2 - 4j], None, np.complex128)
 
@@ -129,6 +131,20 @@ class TestPandas:
         assert series.equals(before)
 
 
+@pytest.mark.parametrize("f", [lambda X: X.mean(), lambda X: np.sum(X.sum() ** 2), lambda X: np.sum(X[0] ** 2)],
+                         ids=["mean", "sum", "columns"])
+def test_what_means_something_else_for_a_frame(pd, f):
+    with pytest.raises(gs.KindError, match="means something else for a DataFrame"):
+        gs.grad(f)(pd.DataFrame([[1.0, 2.0], [3.0, 5.0], [3.0, 4.0]]))
+
+
+def test_a_label_that_is_a_number(pd):
+    with pytest.raises(gs.KindError, match="means something else for a Series"):
+        gs.grad(lambda x: x[0] ** 2)(pd.Series([1.0, 2.0], index=[1, 0]))
+    with pytest.raises(gs.TransformError, match="no attribute loc"):
+        gs.grad(lambda x: x.loc[0] ** 2)(pd.Series([1.0, 2.0]))
+
+
 @pytest.mark.parametrize("f", [lambda x: x.std(), lambda x: x.var() + np.sum(x)], ids=["std", "var"])
 def test_a_method_that_means_something_else_is_refused(series, f):
     for _ in range(2):
@@ -154,6 +170,22 @@ def test_labels_that_do_not_align_are_refused(pd, series):
 def test_numbers_that_pandas_leaves_out_are_refused(pd):
     with pytest.raises(gs.KindError, match="nan"):
         gs.grad(squares)(pd.Series([1.0, np.nan]))
+    top = gs.grad(lambda x: np.max(x))
+    is_series(top(pd.Series([1.0, 2.0])), [0, 1], [0, 1])
+    with pytest.raises(gs.KindError, match="nan"):
+        top(pd.Series([1.0, np.nan]))
+    kept = gs.grad(lambda x, n: np.sum(x[:n] ** 2))         # what is not read may be NaN
+    is_series(kept(pd.Series([3.0, np.nan]), 1), [0, 1], [6, 0])
+    with pytest.raises(gs.KindError, match="nan"):
+        kept(pd.Series([np.nan, 3.0]), 1)
+
+
+def test_indices_by_label_and_by_place(pd):
+    chosen = gs.grad(lambda x, k: np.sum(x[k] ** 2))
+    x = pd.Series([1.0, 2.0, 4.0], index=[0, 2, 1])
+    is_series(chosen(x, np.array([0])), x.index, [2, 0, 0])
+    with pytest.raises(gs.KindError, match="means something else"):
+        chosen(x, np.array([1]))
 
 
 @pytest.mark.parametrize("dtype", ["string", "category", "Float64"])
