@@ -490,6 +490,8 @@ def _differing(call, numbers, found):
 
 
 def _short(value):
+    if isinstance(value, (float, np.floating)):
+        return f"{value:.4g}"
     text = " ".join(repr(value).split())
     return text if len(text) <= 80 else f"{text[:77]}..."
 
