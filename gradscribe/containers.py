@@ -26,6 +26,7 @@ class Container(NamedTuple):
     same: Callable[[Any, Any], bool] = operator.eq
     derivative: Callable[[Any, Any, Any], Any] | None = None
     outer: Callable[[Any, Any, Any], Any] | None = None
+    fits: Callable[[Any, Any], bool] | None = None
     subclasses: bool = False
 
 
@@ -40,7 +41,8 @@ _lock = threading.RLock()
 def register_container(cls: type, values: Callable[[Any], Any], labels: Callable[[Any], Any],
                        build: Callable[[Any, Any], Any], *, same: Callable[[Any, Any], bool] = operator.eq,
                        derivative: Callable[[Any, Any, Any], Any] | None = None,
-                       outer: Callable[[Any, Any, Any], Any] | None = None, subclasses: bool = False) -> None:
+                       outer: Callable[[Any, Any, Any], Any] | None = None,
+                       fits: Callable[[Any, Any], bool] | None = None, subclasses: bool = False) -> None:
     """Register a class of arrays with labels or units, as arguments and results of transformed functions.
 
     values(x): the array, or a list, tuple or dict of arrays, that the function gets for an object x.
@@ -52,6 +54,8 @@ def register_container(cls: type, values: Callable[[Any], Any], labels: Callable
     are, and build converts back.
     outer(labels of y, labels of x, array): the derivative of every entry of y by every entry of x, from an array of
     shape y.shape + x.shape; without it, that array is returned.
+    fits(labels of an object, labels of its tangent): whether these belong together, as metres and feet do; without it,
+    `same`.
     subclasses: whether objects of subclasses are taken too.
 
     A gradient has the labels of its argument.  Other classes than these are pytree nodes: gs.tree_util.
@@ -71,7 +75,7 @@ def register_container(cls: type, values: Callable[[Any], Any], labels: Callable
         raise KindError(f"a class is needed, not {cls!r}")
     if cls in CONTAINERS or cls in PLAIN:
         raise ValueError(f"{cls.__name__} is registered already")
-    CONTAINERS[cls] = Container(values, labels, build, same, derivative, outer, subclasses)
+    CONTAINERS[cls] = Container(values, labels, build, same, derivative, outer, fits, subclasses)
     _found.clear()
 
 

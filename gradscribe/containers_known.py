@@ -39,7 +39,8 @@ def _pandas():
 
     def square(y, x, values):
         return pandas.DataFrame(values, index=y[0], columns=x[0])
-    register_container(pandas.Series, _column, lambda s: (s.index, s.name), of_series, same=same_series, outer=square)
+    register_container(pandas.Series, _column, lambda s: (s.index, s.name), of_series, same=same_series, outer=square,
+                       fits=lambda a, b: a[0].equals(b[0]))
     register_container(pandas.DataFrame, _columns, lambda d: (d.index, d.columns), of_frame, same=same_frame)
 
 
@@ -92,7 +93,7 @@ def _xarray():
     def _indexed(labels):
         return {d: labels[1][d].values for d in labels[0] if d in labels[1]}
     register_container(xarray.DataArray, lambda a: a.data, lambda a: (a.dims, a.coords.copy(), a.name), of_array,
-                       same=same_array, outer=outer)
+                       same=same_array, outer=outer, fits=lambda a, b: a[0] == b[0] and a[1].equals(b[1]))
     register_container(xarray.Dataset, lambda d: {name: d[name].data for name in d.data_vars},
                        lambda d: ({name: d[name].dims for name in d.data_vars}, d.coords.copy()), of_set, same=same_set)
 
@@ -124,6 +125,7 @@ def _pint():
     def same(a, b):
         return a._REGISTRY is b._REGISTRY and a == b
     register_container(pint.Quantity, in_root, lambda q: q.units, of_root, same=same, derivative=adjoint,
+                       fits=lambda a, b: a._REGISTRY is b._REGISTRY and a.dimensionality == b.dimensionality,
                        subclasses=True)
 
 

@@ -100,7 +100,10 @@ def paired(function: Callable, value: Any, made: Any) -> Any:
     parts, theirs = parts_of(value), parts_of(made)
     if not parts:
         return function(value, made)
-    if type(value) is not type(made) or len(parts) != len(theirs):
+    if made is not None and holds_objects(value) and (not alike(value, made) or len(parts) != len(theirs)):
+        raise KindError(f"a {type(made).__name__} does not have the structure of a {type(value).__name__}, and would "
+                        "lose labels and units", None, "Give arrays without labels.")
+    if not alike(value, made) or len(parts) != len(theirs):
         return made
     if registered(type(value)) is not None:
         kind, data, theirs = cast(Any, apart(made))
@@ -109,6 +112,11 @@ def paired(function: Callable, value: Any, made: Any) -> Any:
         return {k: paired(function, v, made[k]) for k, v in value.items()} if value.keys() == made.keys() else made
     rest = iter([paired(function, v, m) for v, m in zip(parts, theirs)])
     return mapped(lambda _: next(rest), made)
+
+
+def alike(value: Any, made: Any) -> bool:
+    """Whether two containers are of one kind; emitted code returns dicts for ordered ones."""
+    return type(value) is type(made) or isinstance(value, dict) and isinstance(made, dict)
 
 
 def with_values(function: Callable, value: Any) -> Any:
@@ -173,7 +181,7 @@ def fits(values: Any, made: Any) -> bool:
     """Whether arrays have the shapes of others."""
     a, b = parts_of(as_numpy(values)), parts_of(made)
     if a or b:
-        return type(values) is type(made) and len(a) == len(b) and all(map(fits, a, b))
+        return alike(values, made) and len(a) == len(b) and all(map(fits, a, b))
     return np.shape(as_numpy(values)) == np.shape(made)
 
 
@@ -373,7 +381,7 @@ def check_further(call: Call, meaning: Meaning) -> None:
         if its is not record:
             raise KindError(f"a {type(primal).__name__} has {what} that is a {type(tangent).__name__}", place_of(base),
                             f"Give a {type(primal).__name__} with the labels or units of the {whose}.")
-        if not _agree(record, record.labels(primal), record.labels(tangent)):
+        if not (record.fits or record.same)(record.labels(primal), record.labels(tangent)):
             raise KindError(f"{what} has other {'units' if record.derivative else 'labels'} than its {whose}",
                             place_of(base), f"Give it those of the {whose}.")
         return tangent
@@ -381,13 +389,6 @@ def check_further(call: Call, meaning: Meaning) -> None:
     for primal, tangent in zip([result_of(call, meaning)] if adjoint else call.primals, call.further):
         if primal is not MISSING:
             paired(one, primal, tangent)
-
-
-def _agree(record, a, b):
-    """Whether labels are the same; units, whether they measure the same."""
-    if record.derivative is None or record.same(a, b):
-        return record.same(a, b)
-    return getattr(a, "dimensionality", a) == getattr(b, "dimensionality", b)
 
 
 def measured(call: Call) -> bool:

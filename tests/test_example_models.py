@@ -38,6 +38,7 @@ def test_densities_against_differences(name):
     gs.testing.check_grads(lambda q: density(q, data), (q,), order=2, rtol=1e-5, atol=1e-3)
 
 
+@pytest.mark.compiled
 def test_a_chain_is_the_same_when_compiled():
     sample = posteriors.sampler(lambda q, data: -0.5 * np.sum((q - data["m"]) ** 2))
     given = (gs.random.key(3), np.zeros(2), np.ones(2), np.array([[1.0, 0.0], [0.5, 2.0]]), 10, 20,
@@ -46,6 +47,7 @@ def test_a_chain_is_the_same_when_compiled():
         np.testing.assert_allclose(plain, compiled, rtol=1e-7)
 
 
+@pytest.mark.compiled
 def test_a_normal_density_has_its_mean_and_covariance():
     covariance = np.array([[4.0, 1.2], [1.2, 1.0]])
     precision, mean = np.linalg.inv(covariance), np.array([1.0, -2.0])

@@ -1,5 +1,7 @@
 """Arrays with labels or units, of pandas, xarray and pint: values go in, results come back in kind."""
+import collections
 import copy
+import dataclasses
 import os
 import subprocess
 import sys
@@ -441,6 +443,47 @@ def test_static_arguments_are_left_alone(series):
     is_series(made(series, 2), "abc", [2, 4, 8], "w")
     held = gs.jit(lambda x, labels: x * len(labels.index), static_argnums=1)
     assert held(2.0, series) == held(2.0, series) == 6.0
+
+
+class Pair:
+    def __init__(self, w, b):
+        self.w, self.b = w, b
+
+
+gs.tree_util.register_pytree_node(Pair, lambda p: ((p.w, p.b), None), lambda _, parts: Pair(*parts))
+Named = collections.namedtuple("Named", "w b")
+
+
+@dataclasses.dataclass
+class Data:
+    w: object
+    b: object
+
+
+@pytest.mark.parametrize("how", TRANSFORMS)
+@pytest.mark.parametrize("cls", [Pair, Named, Data, lambda w, b: collections.OrderedDict(w=w, b=b)],
+                         ids=["registered", "named tuple", "dataclass", "ordered"])
+def test_containers_of_every_kind(pd, unit, cls, how):
+    def f(p):
+        w, b = (p["w"], p["b"]) if isinstance(p, dict) else (p.w, p.b)
+        return np.sum(w ** 2) * b
+
+    def parts(p):
+        return (p["w"], p["b"]) if isinstance(p, dict) else (p.w, p.b)
+    made = TRANSFORMS[how](gs.value_and_grad(f))
+    value, got = made(cls(unit.Quantity(np.array([1.0, 2.0]), "ft"), unit.Quantity(3.0, "s")))
+    w, b = parts(got)
+    is_quantity(value, 15.0, unit.ft ** 2 * unit.s)
+    is_quantity(w, [6.0, 12.0], unit.ft * unit.s)
+    is_quantity(b, 5.0, unit.ft ** 2)
+    w, b = parts(made(cls(pd.Series([1.0, 2.0], index=["u", "v"]), 3.0))[1])
+    is_series(w, "uv", [6.0, 12.0])
+    assert b == 5.0
+
+
+def test_names_of_tangents_do_not_matter(pd, series):
+    is_series(gs.jvp(lambda x: x ** 2, (series,), (series.rename("other"),))[1], "abc", [2, 8, 32], "w")
+    is_series(gs.vjp(lambda x: x ** 2, series)[1](series.rename("other"))[0], "abc", [2, 8, 32], "w")
 
 
 class Grid:
