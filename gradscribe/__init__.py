@@ -8,6 +8,7 @@ if not _os.path.isdir(_os.path.join(__path__[0], "runtime")):       # in a clone
     __path__.append(_os.path.dirname(__path__[0]))
 
 from gradscribe import checkpoint_policies, custom_batching, custom_derivatives, rule, tree, tree_util
+from gradscribe import containers_known as _containers_known
 from gradscribe.api import (
     fwd_and_bwd,
     grad,
@@ -28,6 +29,7 @@ from gradscribe.api import (
 from gradscribe.ast_transform.source.diagnose import KindError, LanguageError, RuleError, ShapeError, TransformError
 from gradscribe.at import at
 from gradscribe.checkpoint import checkpoint, checkpoint_name
+from gradscribe.containers import register_container
 from gradscribe.custom import custom_gradient, custom_jvp, custom_vjp
 from gradscribe.decorate import function
 from gradscribe.drawing import draw
@@ -49,6 +51,7 @@ from gradscribe.source_map import source_map
 from gradscribe.torch import to_torch
 from gradscribe.version import __version__
 
+_containers_known.announce()                # pandas, xarray, pint: imported by nobody but the user
 jacobian, remat = jacrev, checkpoint        # JAX's second names
 
 if _typing.TYPE_CHECKING:
@@ -115,6 +118,7 @@ __all__ = [
     "process_count",
     "process_index",
     "random",
+    "register_container",
     "remat",
     "rule",
     "shard_map",

@@ -19,6 +19,7 @@ from gradscribe.ast_transform.reader.values import Derived, Struct
 from gradscribe.ast_transform.requirements import place_of
 from gradscribe.ast_transform.source.diagnose import KindError
 from gradscribe.frames import public
+from gradscribe.in_kind import holds_objects, linear_in_kind
 from gradscribe.kernels import adjoint_of_kernel
 from gradscribe.linear_map import LinearMap, called
 from gradscribe.runtime.derivatives import stop_gradient as _stop
@@ -151,6 +152,8 @@ def vjp(fun: Callable, *primals: Any, has_aux: bool = False) -> tuple:
     >>> pull(np.array([1.0, 0.0]))
     (array([3., 0.]),)
     """
+    if holds_objects(primals):
+        return linear_in_kind(vjp, vjp_of(fun, has_aux), fun, primals, has_aux)
     again, y = called(fun, primals)
     aux = None
     if has_aux:
@@ -182,6 +185,8 @@ def linearize(fun: Callable, *primals: Any, has_aux: bool = False) -> tuple:
     >>> y, df(1.0)
     (9.0, 6.0)
     """
+    if holds_objects(primals):
+        return linear_in_kind(linearize, Transformed(fun, transforms.jvp(True, has_aux)), fun, primals, has_aux)
     made = Transformed(fun, transforms.jvp(True, has_aux, True))
     again, y = called(fun, primals)
     y, aux = y if has_aux else (y, None)

@@ -5,7 +5,8 @@ Arrays of other packages that support DLPack or the array interface become NumPy
 NumPy arrays, which other packages accept by the same protocols: `torch.from_dlpack(result)`.  An object with only
 `__array__` is not accepted, since its operators and methods may not mean what an array's do: write np.asarray(x).
 
-Objects of registered classes become named tuples of their children, and results are rebuilt as objects.
+Objects of registered classes become named tuples of their children, and results are rebuilt as objects.  Arrays with
+labels or units (gradscribe/containers.py) become their values; gradscribe/in_kind.py puts labels and units back.
 
 Source: the DLPack protocol, https://dmlc.github.io/dlpack/latest/python_spec.html; NumPy's array interface,
 https://numpy.org/doc/stable/reference/arrays.interface.html.
@@ -20,19 +21,20 @@ import numpy as np
 from gradscribe.ast_transform.core.children import MADE, children_of, object_of, registered
 from gradscribe.ast_transform.core.kinds import Sequence
 from gradscribe.ast_transform.source.diagnose import KindError
+from gradscribe.containers import container_of
 
 INTERFACES = ("__array_interface__", "__array_struct__")
 FIELDS = "__dataclass_fields__"
 
 
 class Foreign(Exception):
-    """Raised if an argument is an array of another package, or an object of a registered class."""
+    """Raised if an argument is an array of another package, has labels or units, or is of a registered class."""
 
 
 def is_foreign(value: Any) -> bool:
     """Whether an argument is or contains another package's array or an object of a registered class."""
     kind = type(value)
-    if registered(kind) is not None:
+    if registered(kind) is not None or container_of(kind) is not None:
         return True
     if isinstance(value, (list, tuple)):
         return any(map(is_foreign, value))
@@ -70,6 +72,9 @@ def as_numpy(value: Any) -> Any:
         return value
     if registered(type(value)) is not None:
         return mapped(as_numpy, children_of(value))
+    container = container_of(type(value))
+    if container is not None:
+        return as_numpy(container.values(value))
     if isinstance(value, (list, tuple, dict)) or hasattr(type(value), FIELDS):
         return mapped(as_numpy, value)
     try:

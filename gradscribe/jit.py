@@ -239,8 +239,7 @@ class Jitted:
             try:
                 version = made.version_for(args, kwargs)
             except Foreign:
-                args, kwargs = made.given(args, kwargs)
-                return self(*args, **kwargs)
+                return made.for_foreign(args, kwargs)
             if self._entries < ENTRIES and not version.convert and not (made._least or made._tied):
                 self._entries += 1
                 self._entry = entry_for(args, kwargs, version.function, version.guards, made._static)
@@ -319,7 +318,10 @@ class OnDevice:
     @public
     def __call__(self, *args, **kwargs):
         """Compile the function for arguments of these kinds, if it is not compiled yet, and run it on the GPU."""
-        version = self.compiled_for(args, kwargs)
+        try:
+            version = self.compiled_for(args, kwargs)
+        except Foreign:
+            return self.made.for_foreign(args, kwargs)
         args = [float(a) if k in version.convert else a for k, a in enumerate(args)]
         return version.function(*args, *kwargs.values())
 

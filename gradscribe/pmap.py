@@ -17,6 +17,7 @@ from gradscribe.ast_transform.reader.values import Derived
 from gradscribe.ast_transform.source.diagnose import KindError
 from gradscribe.entry import OTHER, entry_for
 from gradscribe.frames import public
+from gradscribe.in_kind import holds_objects, refusal
 from gradscribe.jit import CHOSEN, ENTRIES, Jitted, OnDevice, standing_for
 from gradscribe.named import bound, found_on, reduced, take_name
 from gradscribe.runtime import groups, teams
@@ -170,6 +171,8 @@ class Pmapped:
                             "Give one for each; those given by keyword are mapped along axis 0.")
         axes = [None if k in self.static else axes[k] if isinstance(axes, tuple) else axes for k in range(len(args))]
         leaves, structure = tree_flatten((args, kwargs))
+        if any(map(holds_objects, leaves)):
+            raise refusal("pmap")
         places = []
         for k, (value, axis) in enumerate([*zip(args, axes), (kwargs, 0)]):
             places += axes_of(value, axis, f"in_axes of argument {k}")

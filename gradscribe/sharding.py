@@ -9,6 +9,7 @@ from gradscribe import machine
 from gradscribe.ast_transform.mapping import on_devices
 from gradscribe.ast_transform.source.diagnose import KindError
 from gradscribe.frames import public
+from gradscribe.in_kind import holds_objects, refusal
 from gradscribe.jit import Jitted
 from gradscribe.pmap import deadline, hashed, shown, source_of, spelled
 from gradscribe.runtime import groups, teams
@@ -145,6 +146,8 @@ class Sharded:
     @public
     def __call__(self, *args):
         leaves, structure = tree_flatten(args)
+        if any(map(holds_objects, leaves)):
+            raise refusal("shard_map")
         specs = self.specs(args, self.in_specs, "in_specs")
         leaves = [np.asarray(leaf) if any(spec.cut()) else leaf for leaf, spec in zip(leaves, specs)]
         places = [dict(zip(self.mesh.axis_names, place)) for place in np.ndindex(*self.mesh.shape_tuple)]

@@ -36,9 +36,11 @@ from gradscribe.ast_transform.transforms import Transform, parameter_names
 from gradscribe.codegen.build import build
 from gradscribe.codegen.emit import emit
 from gradscribe.colours import Source
+from gradscribe.containers import container_of
 from gradscribe.explained import explain
 from gradscribe.frames import leaving, public
 from gradscribe.given import Foreign, as_numpy, giving_objects, is_foreign
+from gradscribe.in_kind import called_in_kind, holds_objects
 from gradscribe.kinds import by_name, of_facts, spelled
 from gradscribe.lengths import Lengths, agree, lengths_of
 from gradscribe.making import alone
@@ -137,8 +139,7 @@ class Transformed:
             try:
                 version = self.version_for(args, kwargs)
             except Foreign:
-                args, kwargs = self.given(args, kwargs)
-                return self(*args, **kwargs)
+                return self.for_foreign(args, kwargs)
             if version.convert:
                 args = [float(a) if k in version.convert else a for k, a in enumerate(args)]
             return version.function(*args, *kwargs.values()) if kwargs else version.function(*args)
@@ -150,6 +151,17 @@ class Transformed:
                 raise
             leaving(error)
             raise
+
+    def for_foreign(self, args, kwargs):
+        """A call with arrays of other packages, or with objects."""
+        try:
+            labelled = any(holds_objects(v) for k, v in [*enumerate(args), *kwargs.items()] if k not in self._static)
+        except RecursionError:
+            raise self._endless() from None
+        if labelled:
+            return called_in_kind(self, args, kwargs)
+        args, kwargs = self.given(args, kwargs)
+        return self(*args, **kwargs)
 
     def run(self, version, args):
         """Call a version that was found for such arguments."""
@@ -172,6 +184,10 @@ class Transformed:
             version = self._exact.get(key)
         except TypeError:
             key, version = None, None
+        except Foreign:
+            if not self._static:
+                raise
+            key, version = None, None       # it may be static
         except RecursionError:
             raise self._endless() from None
         if version is not None:
@@ -613,6 +629,8 @@ def _exact(value) -> Any:
         return (kind, *map(_exact, value))
     if hasattr(kind, "__dataclass_fields__"):
         return (kind, *(_exact(getattr(value, f)) for f in kind.__dataclass_fields__))
+    if container_of(kind) is not None:
+        raise Foreign
     return (kind, _frozen(value))
 
 

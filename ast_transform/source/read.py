@@ -24,6 +24,7 @@ from gradscribe.ast_transform.source.origin import Origin
 from gradscribe.ast_transform.source.trees import nodes
 
 FILES = 256                 # parsed files that are kept
+CHECKS = {"jaxtyping"}      # packages whose decorators do nothing but check the types of arguments
 _files: dict = {}
 _trees: weakref.WeakKeyDictionary = weakref.WeakKeyDictionary() # code -> {file: tree}; equal codes may be in two files
 
@@ -88,9 +89,11 @@ def parts_of(function: types.FunctionType) -> tuple:
 
 
 def unwrap(function: Any) -> Any:
-    """The Python function inside Numba functions."""
+    """The Python function inside Numba functions, and inside decorators that only check the types of arguments."""
     while True:
         inner = getattr(function, "py_func", None) if not isinstance(function, functools.partial) else None
+        if inner is None and (getattr(function, "__globals__", {}).get("__name__") or "").partition(".")[0] in CHECKS:
+            inner = getattr(function, "__wrapped__", None)
         if inner is None:
             return function
         function = inner

@@ -84,6 +84,13 @@ UNSEEN = {                          # why no case shows it: file: function and m
     "what Numba itself refuses; what is known of that is refused before": {
         "codegen/jit_cpu.py": ["_explained: Numba does not compile this: {}"],
     },
+    "pandas and pint are optional: tests/library/test_containers.py shows it": {
+        "gradscribe/containers_known.py": [
+            "_column: a Series of {} is given: it is not one NumPy array of numbers",
+            "_columns: a DataFrame is given that is not one NumPy array of numbers: see {} or a DataFrame is given "
+            "with columns of numbers and of bool",
+            "_pint.in_root: a quantity in {} is given, whose zero is not that of the quantity"],
+    },
     "a safeguard against wrong results: no program is known that comes here": {
         "codegen/join_forms.py": ["items_of: the parts to join must be known when compiling"],
         "ast_transform/reader/carries.py": [
@@ -112,6 +119,8 @@ UNSEEN = {                          # why no case shows it: file: function and m
         "ast_transform/passes/vjp/control.py": [
             "zeros_again: {} may have no value before the loop, and its shape changes from pass to pass"],
         "ast_transform/passes/vmap/examples.py": ["example: a list differs between the examples"],
+        "gradscribe/in_kind.py": [
+            "paired: a {} does not have the structure of a {}, and would lose labels and units"],
         "gradscribe/files.py": ["written: {} has not ended after {} s on an example of its kinds"],
         "codegen/standing.py": [
             "Module.text: two things are named {} in one file",

@@ -22,6 +22,7 @@ PLACELESS = {"empty_argnums",                        # there is no line of the u
     "dump_of_a_plain_function", "dump_before_a_call", "dump_of_a_compiled_function", "dump_of_a_large_constant",
     "jvp_counts_differ", "jvp_of_bare_values", "hvp_counts_differ", "linearize_counts_differ",
     "checkpoint_of_another_policy", "vmap_by_another_strategy", "vmap_over_a_name",
+    "container_of_no_class", "labels_on_many_devices",
     "check_of_a_function_without_a_rule", "dump_of_what_a_local_class_made", "dump_of_what_has_no_text",
 }
 # what is asked of a file or on the command line has no place in a function
