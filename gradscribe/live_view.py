@@ -19,7 +19,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gradscribe import api, recipes
-from gradscribe.ast_transform.mapping import Vmap
 from gradscribe.ast_transform.source.diagnose import KindError, TransformError
 from gradscribe.ast_transform.transforms import identity
 from gradscribe.jit import Jitted
@@ -155,8 +154,8 @@ def given(fn: Any, args: tuple, words: dict[str, Any], function: Any) -> tuple[t
     if fn.transform.prefix == "vjp":
         with np.errstate(all="ignore"):
             return (tangent(fn.base(*mapped(np.copy, args), **words)), *args), words
-    if isinstance(fn.transform, Vmap):
-        axes = fn.transform.in_axes
+    if fn.transform.prefix == "vmap":
+        axes = fn.transform.settings.in_axes
         axes = tuple(axes) if isinstance(axes, (tuple, list)) else (axes,) * len(args)
         if len(axes) == len(args):
             return tuple(batch(a, axis) for a, axis in zip(args, axes)), mapped(functools.partial(batch, axis=0), words)

@@ -82,7 +82,7 @@ def a_heading_with_another_call():
 
 @refused(KindError)
 def a_recipe_for_compiled_code():
-    recipes.recipe(gs.jit(colorsys.rgb_to_yiq))
+    recipes.recipe(gs.jit(colorsys.rgb_to_yiq, target="cuda"))
 
 
 @refused(KindError)

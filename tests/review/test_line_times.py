@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 import gradscribe as gs
-from gradscribe.ast_transform.transforms import Identity
+from gradscribe.ast_transform.transforms import identity
 from gradscribe.line_times import Clocks, TooLong, line_times, with_clock
 from gradscribe.transformed import Transformed
 
@@ -24,7 +24,7 @@ def test_passes_of_nested_loops():
                 x = np.sin(x)
             x = x * 2.0
         return x
-    found = timed(Transformed(f, Identity()), 0.3, 3, 4)
+    found = timed(Transformed(f, identity()), 0.3, 3, 4)
     assert found["x = np.sin(x)"].passes == 12
     assert found["x = x * 2.0"].passes == 3
     assert found["for _ in range(m):"].passes == 15         # each entry, and each element
@@ -42,7 +42,7 @@ def test_passes_of_while_and_break():
                 break
             s = s + x * k
         return s
-    found = timed(Transformed(f, Identity()), 0.5, 20)
+    found = timed(Transformed(f, identity()), 0.5, 20)
     assert [found[text].passes for text in ("while k < n:", "k = k + 1", "if k > 6:", "break", "s = s + x * k")] == [
         8, 8, 4, 1, 3]
 
@@ -55,7 +55,7 @@ def test_the_slow_line_is_the_slow_line():
             c = c * c
             d = d * d
         return np.sum(c) + np.sum(d)
-    found = timed(Transformed(f, Identity()), np.zeros(300_000), np.zeros(3))
+    found = timed(Transformed(f, identity()), np.zeros(300_000), np.zeros(3))
     assert found["c = np.exp(a)"].seconds > 5 * found["d = np.exp(b)"].seconds
     assert found["c = c * c"].seconds > 5 * found["d = d * d"].seconds
 
