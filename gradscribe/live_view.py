@@ -239,7 +239,7 @@ def is_users(file: str) -> bool:
     if not file.endswith(".py"):
         return False
     file = os.path.abspath(file)
-    ours = [os.path.dirname(os.path.abspath(inspect.getfile(m))) + os.sep for m in (api, Vmap, linecache)]
+    ours = [os.path.dirname(os.path.abspath(inspect.getfile(m))) + os.sep for m in (api, identity, linecache)]
     return "site-packages" not in file and "dist-packages" not in file and not any(map(file.startswith, ours))
 
 def context(file: str, line: int, around: int = 8) -> Iterable[tuple[int, str]]:
