@@ -39,6 +39,13 @@ def tangent(text, *args, wrt=(0,)) -> Function:
     return pipeline.forward(made, [made.params[k].value for k in wrt], f"jvp_{made.label}")
 
 
+def bound(text, *args) -> Function:
+    """The first function in a text with a bound of its rounding error, before simplification."""
+    pipeline = Pipeline()
+    made = form(text, *args, pipeline=pipeline)
+    return pipeline.error_bound(made, {}, f"error_bound_{made.label}")
+
+
 def batched(text, *args, axes=0) -> Function:
     """The first function in a text mapped over a batch, before simplification."""
     function = from_text(text, {"np": np}, f"<example {text}>")

@@ -1,0 +1,321 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Running error analysis: each statement is followed by a bound of the error of its value.
+
+The bound is of the first order in u, the unit roundoff (half the distance from 1 to the next number).  A value that
+rounds passes on the errors of its operands, times the absolute value of the derivative, and adds its own:
+
+    e_z = |dz/dx| e_x + |dz/dy| e_y + u |z|
+
+J. Wilkinson, Rounding Errors in Algebraic Processes, 1963; N. Higham, Accuracy and Stability of Numerical Algorithms,
+2nd edition, section 3.3.  What an operation does to errors is in rules/rounding.py.  Loops, branches, containers and
+writes are those of forward mode: `Errors` gives it other rules.
+
+>>> from gradscribe.ast_transform.examples import bound, show
+>>> print(show(bound("def f(x): return x * x + 1.0", 2.0)))
+error_bound_f(x):
+    t = x * x
+    abs_t = abs(t)
+    t_err = 1.1102230246251565e-16 * abs_t
+    t_1 = t + 1.0
+    abs_t_1 = abs(t_1)
+    t_2 = 1.1102230246251565e-16 * abs_t_1
+    t_err_1 = t_err + t_2
+    return (t_1, t_err_1)
+"""
+import math
+import operator
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from gradscribe.ast_transform.core.form import (
+    Apply,
+    Const,
+    Function,
+    Let,
+    Pack,
+    Var,
+    all_made,
+    operands,
+    placed,
+    walk,
+)
+from gradscribe.ast_transform.core.kinds import Array, Sequence
+from gradscribe.ast_transform.core.operations import add_at, put, put_add
+from gradscribe.ast_transform.passes.activity import rule_of
+from gradscribe.ast_transform.passes.anf import spelled
+from gradscribe.ast_transform.passes.callees import EVERY, without_calls
+from gradscribe.ast_transform.passes.described import fact_of
+from gradscribe.ast_transform.passes.jvp import Forward
+from gradscribe.ast_transform.reader.rule_inlining import read_part
+from gradscribe.ast_transform.reader.values import Struct
+from gradscribe.ast_transform.rules.rounding import ELEMENTARY, coefficients
+from gradscribe.ast_transform.source.diagnose import RuleError
+
+AS_OPERATIONS = "Write it with operations that have one, or take the error bounds of the parts before and after it."
+STORES = (put, put_add, add_at)
+
+
+def unit(dtype: Any) -> float:
+    """The unit roundoff of a dtype.
+
+    >>> unit(np.float64) == 2.0 ** -53, unit(np.float32) == 2.0 ** -24
+    (True, True)
+    """
+    return float(np.finfo(np.dtype(dtype)).eps) / 2
+
+
+class Errors:
+    """The rules of running error analysis, which take the place of those for tangents in forward mode.
+
+    inputs: {a parameter's value: the relative error that it has}
+    """
+
+    def __init__(self, reader, label, inputs):
+        self.reader, self.build, self.inputs = reader, reader.build, inputs
+        self.values = set()             # those of the function, not their errors
+        self.forward = Forward(reader, label, self)
+
+    def run(self, function: Function) -> Function:
+        """The function that also returns a bound of the error of its result."""
+        function.body = without_calls(function.body, EVERY)
+        made = self.forward.run(function, list(self.inputs))
+        made = self.forward.run(function, list(self.inputs))
+        made.params = made.params[:len(function.params)]
+        self.build.block = []
+        for value, relative in self.inputs.items():
+            error = self.forward.tangent[value]
+            self.build.block.append(Let((error,), Apply(operator.mul, (Const(relative), self.size(value)))))
+            error.hint = f"{value.hint}_dot"
+        made.body = [*self.build.block, *made.body]
+        for v in all_made(made.body):
+            if v not in self.values and v.hint.endswith("_dot"):
+                v.hint = f"{v.hint.removesuffix('_dot')}_err"
+        return made
+
+    # which values have errors
+
+    def seeds(self, body):
+        """The values with an error of their own."""
+        self.values.update(all_made(body))
+        return [t for step in walk(body) if isinstance(step, Let) and self.rule(step) is not None and
+                self.rounds(step) for t in step.targets if t.fact.differentiable]
+
+    @staticmethod
+    def call(step):
+        """(operation, whether the statement takes one of its several results)"""
+        value = step.value
+        several = isinstance(value, Apply) and value.function is operator.getitem and isinstance(value.args[0], Apply)
+        return (value.args[0] if several else value), several
+
+    def rule(self, step):
+        call, _ = self.call(step)
+        return rule_of(call.function) if isinstance(call, Apply) else None
+
+    def rounds(self, step):
+        rule = self.rule(step)
+        if any(n in rule.parts for n in ("rounding", "residual")):
+            return True
+        if "rounding" in rule.options:
+            return self.units(rule, self.bound(rule, self.call(step)[0])) != 0
+        if step.value is not None and self.call(step)[0].function in STORES:
+            return self.call(step)[0].function is not put or self.narrows(step)
+        return rule.kind not in ("constant", "linear") or rule.kind == "linear" and coefficients(rule) != "moves" and \
+            rule.options.get("errors") != "as values"
+
+    def narrows(self, step):
+        """Whether a value that is written is in a wider dtype than the array."""
+        dtype = step.targets[0].fact.dtype
+        return self.conversion(step.value.args[2], dtype) is not None
+
+    # statements
+
+    def take(self, step):
+        """Adds the error of the targets of a statement, which is in the block; whether there is anything to add."""
+        rule = self.rule(step)
+        if rule is None or not any(t in self.forward.active for t in step.targets):
+            return False
+        call, several = self.call(step)
+        if not self.rounds(step) and not any(v in self.forward.active for v in operands(call)):
+            return True
+        for v in [*operands(call), *step.targets]:
+            if isinstance(v.fact, Array) and v.fact.kind == "c":
+                raise RuleError("error bounds of complex numbers are not known", step.origin,
+                                "Write the real and imaginary parts out.")
+        bound = self.bound(rule, call)
+        if len(step.targets) > 1 or several or isinstance(step.targets[0].fact, Sequence):
+            if coefficients(rule) != "moves":
+                self.refuse(rule, step)
+            self.forward.by_rule(Let(step.targets, call, step.origin), several)
+            return True
+        try:
+            terms = [*self.carried(step, rule, call, bound), *self.own(step, rule, bound)]
+        except ValueError as error:
+            raise RuleError(str(error.args[0]), step.origin, *error.args[1:]) from None
+        total = None
+        for term in terms:
+            if term is not None and not (isinstance(term, Const) and term.value == 0):
+                total = term if total is None else self.build.add(total, term)
+        if total is not None:
+            self.forward.define(step.targets[0], total)
+        return True
+
+    def carried(self, step, rule, call, bound):
+        """The terms for the errors of the operands."""
+        y = step.targets[0]
+        if call.function in STORES:
+            return [self.stored(step, rule, bound)]
+        if not any(v in self.forward.tangent for v in operands(call)) and not self.converted(rule, bound, y):
+            return []
+        if "error" in rule.parts:
+            errors = {f"{a}_err": self.error_of(bound.get(a), y) for a in rule.signature.parameters}
+            return [self.part(rule, "error", {"y": y, **errors, **bound})]
+        if rule.kind == "elementwise":
+            return [self.slope(rule, a, bound, y) for a in rule.arguments if a in bound]
+        if rule.options.get("errors") == "as tangents":
+            return [t for a, _, v in placed(bound) if isinstance(v, Var) and v in self.forward.tangent
+                    for t in self.forward.term(rule, a, bound, y, step)]
+        if rule.kind == "linear" and (rule.options.get("errors") == "as values" or coefficients(rule)):
+            active = {a for a, _, v in placed(bound) if isinstance(v, Var) and v in self.forward.tangent}
+            return [self.forward.same_call(step, bound, active, rule)]
+        if rule.kind == "bilinear" and coefficients(rule):
+            positive = {a: self.sizes(v) if a in rule.active else v for a, v in bound.items()}
+            terms = []
+            for a in rule.active:
+                terms += self.products(step, rule, a, bound.get(a), positive)
+            return terms
+        return self.refuse(rule, step)
+
+    def products(self, step, rule, a, operand, positive):
+        """The terms of a product for the errors of one argument, which may be a sequence of arrays."""
+        several = isinstance(operand, (Pack, tuple))
+        items = (operand.items if isinstance(operand, Pack) else operand) if several else (operand,)
+        out = []
+        for k, v in enumerate(items):
+            if isinstance(v, Var) and v in self.forward.tangent:
+                error = self.forward.expanded(self.forward.tangent[v], v)
+                new = (*positive[a][:k], error, *positive[a][k + 1:]) if several else error
+                out.append(self.forward.call_with(step, rule, positive, {a: new}))
+        return out
+
+    def slope(self, rule, a, bound, y):
+        """|partial_a| times the error of an argument; None if it has no error."""
+        error = self.error_of(bound[a], y)
+        if isinstance(error, Const) and error.value == 0:
+            return None
+        if a not in rule.active or f"partial_{a}" not in rule.parts:
+            raise ValueError(f"{spelled(rule.function)} has no derivative with respect to {a}", AS_OPERATIONS)
+        partial_a = self.forward.part(rule, f"partial_{a}", {"y": y, **bound})
+        return self.build.multiply(error, self.size(partial_a))
+
+    def stored(self, step, rule, bound):
+        """The errors of x with those of the values that are written into it, or added, rounding included."""
+        call, y = step.value, step.targets[0]
+        x, index, value = call.args
+        error = self.error_of(value, y)
+        u = Const(unit(y.fact.dtype))
+        if call.function is put_add:
+            own = self.build.multiply(u, self.size(self.build.item(y, index)))
+            error = own if isinstance(error, Const) and error.value == 0 else self.build.add(error, own)
+        whole = partial(self.forward.call_with, step, rule, bound)
+        held = self.forward.whole_tangent(x)
+        total = whole({"x": held, "value": error})
+        if call.function is add_at:                     # each addition rounds, and an index may occur often
+            zeros = self.forward.expanded(Const(0.0), y)
+            count = whole({"x": zeros, "value": Const(1.0)})
+            most = whole({"x": self.size(x), "value": self.size(value)})
+            total = self.build.add(total, self.build.multiply(self.build.multiply(u, count), most))
+        return total
+
+    def own(self, step, rule, bound):
+        """The terms for the rounding of the operation itself."""
+        y = step.targets[0]
+        if step.value.function in STORES:
+            return []
+        u = unit(y.fact.dtype)
+        given, terms = {"y": y, "u": Const(u), **bound}, []
+        if "residual" in rule.parts:
+            terms.append(self.part(rule, "residual", given))
+        if "rounding" in rule.parts:
+            return [*terms, self.build.multiply(Const(u), self.part(rule, "rounding", given))]
+        k = self.units(rule, bound)
+        if k is None:
+            self.refuse(rule, step)
+        return [*terms, self.build.multiply(Const(k * u), self.size(y))] if k else terms
+
+    def units(self, rule, bound):
+        """The option `rounding` of a record for these arguments, or what stands for it; None: not known."""
+        if "rounding" in rule.options:
+            units = rule.options["rounding"]
+            if not callable(units):
+                return units
+            return units(*(a.value if isinstance(a, Const) else getattr(a, "fact", a) for a in bound.values()))
+        if rule.options.get("errors") or rule.kind == "constant":
+            return 0
+        if rule.kind == "elementwise":
+            return ELEMENTARY if elementary(rule) else None
+        return 0 if rule.kind == "linear" and coefficients(rule) == "moves" else None
+
+    # operands
+
+    @staticmethod
+    def bound(rule, call):
+        return dict(rule.signature.bind(*call.args, **dict(call.kwargs)).arguments)
+
+    def converted(self, rule, bound, y):
+        return rule.kind == "elementwise" and any(self.conversion(a, y.fact.dtype) is not None for a in bound.values())
+
+    @staticmethod
+    def conversion(operand, dtype):
+        """The error of an operand in a narrower dtype: a number, True for one that depends on the operand, or None."""
+        fact = fact_of(operand) if isinstance(operand, (Var, Const)) else None
+        if not isinstance(fact, Array) or fact.kind != "f" or np.dtype(dtype).kind != "f":
+            return None
+        if np.dtype(fact.dtype).itemsize <= np.dtype(dtype).itemsize:
+            return None
+        if isinstance(operand, Var):
+            return True
+        lost = abs(operand.value - float(np.dtype(dtype).type(operand.value)))
+        return lost if lost and math.isfinite(lost) else None
+
+    def error_of(self, operand, y):
+        """The error of an operand of an operation whose result is y; the number 0 if it has none."""
+        if not isinstance(operand, (Var, Const)):
+            return Const(0.0)
+        error = self.forward.tangent.get(operand, Const(0.0)) if isinstance(operand, Var) else Const(0.0)
+        lost = self.conversion(operand, y.fact.dtype) if isinstance(y.fact, Array) else None
+        if lost is None:
+            return error
+        if lost is not True:
+            return Const(lost)
+        own = self.build.multiply(Const(unit(y.fact.dtype)), self.size(operand))
+        return own if isinstance(error, Const) else self.build.add(error, own)
+
+    def size(self, operand):
+        """|operand|"""
+        _, operand = self.build.sign_of(operand)
+        if isinstance(operand, Const):
+            return Const(abs(operand.value)) if isinstance(operand.value, (int, float)) else operand
+        made = self.build.definition(operand)
+        if fact_of(operand).kind in "bu" or isinstance(made, Apply) and made.function in (abs, np.abs, np.exp, np.sqrt):
+            return operand
+        return self.build.apply(np.abs if fact_of(operand).dims else abs, operand)
+
+    def sizes(self, operand):
+        if isinstance(operand, Pack):
+            return tuple(map(self.size, operand.items))
+        return tuple(map(self.size, operand)) if isinstance(operand, tuple) else self.size(operand)
+
+    def part(self, rule, name, given):
+        return read_part(self.reader, rule, name, given)
+
+    def refuse(self, rule, step):
+        raise RuleError(f"{spelled(rule.function)} has no bound for rounding errors", step.origin, AS_OPERATIONS)
+
+
+def elementary(rule):
+    """Whether a record is for functions of NumPy or of Python's math whose accuracy is a few units in the last place."""
+    f = rule.function
+    name = getattr(f, "__name__", "")
+    return any(getattr(module, name, None) is f for module in (np, math, operator))
