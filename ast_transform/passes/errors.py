@@ -180,23 +180,23 @@ class Errors:
             active = {a for a, _, v in placed(bound) if isinstance(v, Var) and v in self.forward.tangent}
             return [self.forward.same_call(step, bound, active, rule)]
         if rule.kind == "bilinear" and coefficients(rule):
-            positive = {a: self.sizes(v) if a in rule.active else v for a, v in bound.items()}
-            terms = []
-            for a in rule.active:
-                terms += self.products(step, rule, a, bound.get(a), positive)
-            return terms
+            return self.products(step, rule, bound)
         return self.refuse(rule, step)
 
-    def products(self, step, rule, a, operand, positive):
-        """The terms of a product for the errors of one argument, which may be a sequence of arrays."""
-        several = isinstance(operand, (Pack, tuple))
-        items = (operand.items if isinstance(operand, Pack) else operand) if several else (operand,)
+    def products(self, step, rule, bound):
+        """|A| e_B + e_A (|B| + e_B); an argument may be a sequence of arrays."""
+        changed = {a: self.sizes(v) if a in rule.active else v for a, v in bound.items()}
         out = []
-        for k, v in enumerate(items):
-            if isinstance(v, Var) and v in self.forward.tangent:
-                error = self.forward.expanded(self.forward.tangent[v], v)
-                new = (*positive[a][:k], error, *positive[a][k + 1:]) if several else error
-                out.append(self.forward.call_with(step, rule, positive, {a: new}))
+        for a, k, v in [p for p in placed(bound) if p[0] in rule.active]:
+            if not isinstance(v, Var) or v not in self.forward.tangent:
+                continue
+            error = self.forward.expanded(self.forward.tangent[v], v)
+
+            def instead(new, a=a, k=k):
+                return new if k is None else (*changed[a][:k], new, *changed[a][k + 1:])
+            size = changed[a] if k is None else changed[a][k]
+            out.append(self.forward.call_with(step, rule, changed, {a: instead(error)}))
+            changed = {**changed, a: instead(self.build.add(size, error))}
         return out
 
     def slope(self, rule, a, bound, y):
@@ -300,7 +300,9 @@ class Errors:
         made = self.build.definition(operand)
         if fact_of(operand).kind in "bu" or isinstance(made, Apply) and made.function in (abs, np.abs, np.exp, np.sqrt):
             return operand
-        return self.build.apply(np.abs if fact_of(operand).dims else abs, operand)
+        if isinstance(made, Apply) and made.function is operator.truediv and isinstance(made.args[0], Const):
+            return self.build.divide(self.size(made.args[0]), self.size(made.args[1]))
+        return self.build.apply(abs, operand)
 
     def sizes(self, operand):
         if isinstance(operand, Pack):

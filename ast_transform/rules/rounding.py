@@ -215,16 +215,52 @@ class clip:
         return larger(larger(a_err, larger(a_min_err, a_max_err)), larger(min_err, max_err))
 
 
+@about(operator.mul)
+class multiply:                     # with the product of the errors, so that no large error looks small later
+    def error(a_err, b_err, a, b):
+        if none(a_err):
+            return abs(a) * b_err
+        if none(b_err):
+            return a_err * abs(b)
+        return a_err * (abs(b) + b_err) + abs(a) * b_err
+
+
+@about(operator.truediv)
+class divide:                       # infinite where the divisor may be 0
+    def error(y, a_err, b_err, b):
+        if none(b_err):
+            return a_err / abs(b)
+        return (a_err + abs(y) * b_err) / np.maximum(abs(b) - b_err, 0.0)
+
+
+@about(np.square)
+class square:
+    def error(x_err, x):
+        return x_err * (2 * abs(x) + x_err)
+
+
+@about(np.exp)
+class exp:
+    def error(y, x_err):
+        return y * np.expm1(x_err)
+
+
+@about(np.log)
+class log:
+    def error(x_err, x):
+        return x_err / np.maximum(x - x_err, 0.0)
+
+
 @about(np.sinc)
 class sinc:                         # the error of pi * x counts where the sine is small
     def rounding(y):
-        return 2 + 12 * np.abs(y)
+        return 2 + 12 * abs(y)
 
 
 @about(np.logaddexp, np.logaddexp2)
 class logaddexp:                    # the logarithm of 1 + exp(-|a - b|) is at most log 2
     def rounding(y):
-        return 12 + np.abs(y)
+        return 12 + abs(y)
 
 
 # --- sums --------------------------------------------------------------------------------------------------------------
@@ -232,45 +268,45 @@ class logaddexp:                    # the logarithm of 1 + exp(-|a - b|) is at m
 @about(np.sum)
 class sum_:                         # gamma_(n - 1) for any order
     def rounding(x, axis=None, keepdims=False):
-        return (count(x, axis) - 1) * np.sum(np.abs(x), axis=axis, keepdims=keepdims)
+        return (count(x, axis) - 1) * np.sum(abs(x), axis=axis, keepdims=keepdims)
 
 
 @about(np.mean)
 class mean:
     def rounding(x, axis=None, keepdims=False):
-        return count(x, axis) * np.mean(np.abs(x), axis=axis, keepdims=keepdims)
+        return count(x, axis) * np.mean(abs(x), axis=axis, keepdims=keepdims)
 
 
 @about(np.cumsum)
 class cumsum:
     def rounding(x, axis=None):
         if axis is None:
-            return (x.size - 1) * np.cumsum(np.abs(x), axis=axis)
-        return (x.shape[axis] - 1) * np.cumsum(np.abs(x), axis=axis)
+            return (x.size - 1) * np.cumsum(abs(x), axis=axis)
+        return (x.shape[axis] - 1) * np.cumsum(abs(x), axis=axis)
 
 
 @about(np.trace)
 class trace:
     def rounding(x, offset=0, axis1=0, axis2=1):
-        return (x.shape[axis1] - 1) * np.trace(np.abs(x), offset=offset, axis1=axis1, axis2=axis2)
+        return (x.shape[axis1] - 1) * np.trace(abs(x), offset=offset, axis1=axis1, axis2=axis2)
 
 
 @about(np.bincount)
 class bincount:
     def rounding(x, weights=None, minlength=0):
-        return np.bincount(x, minlength=minlength) * np.bincount(x, weights=np.abs(weights), minlength=minlength)
+        return np.bincount(x, minlength=minlength) * np.bincount(x, weights=abs(weights), minlength=minlength)
 
 
 @about(np.add.reduceat)
 class add_reduceat:
     def rounding(array, indices, axis=0):
-        return array.shape[axis] * np.add.reduceat(np.abs(array), indices, axis=axis)
+        return array.shape[axis] * np.add.reduceat(abs(array), indices, axis=axis)
 
 
 @about(unbroadcast, errors="as values")
 class unbroadcast_:
     def rounding(value, like):
-        return np.size(value) * unbroadcast(np.abs(value), like)
+        return np.size(value) * unbroadcast(abs(value), like)
 
 
 @about(np.diff, rounding=1)
@@ -291,11 +327,11 @@ def along_last_axis(n, axis, x):
 class var:                          # two passes; the square is the error of the mean, which matters for equal entries
     def error(x_err, x, axis=None, ddof=0, keepdims=False):
         m = np.mean(x, axis=axis, keepdims=True)
-        return 2 * np.sum(np.abs(x - m) * x_err, axis=axis, keepdims=keepdims) / (count(x, axis) - ddof)
+        return 2 * np.sum(abs(x - m) * x_err, axis=axis, keepdims=keepdims) / (count(x, axis) - ddof)
 
     def rounding(y, x, u, axis=None, ddof=0, keepdims=False):
         n = count(x, axis)
-        m = np.mean(np.abs(x), axis=axis, keepdims=keepdims)
+        m = np.mean(abs(x), axis=axis, keepdims=keepdims)
         return (n + 5) * y + u * (n * m) ** 2 * n / (n - ddof)
 
 
@@ -303,11 +339,11 @@ class var:                          # two passes; the square is the error of the
 class std:
     def error(y, x_err, x, axis=None, ddof=0, keepdims=False):
         m = np.mean(x, axis=axis, keepdims=True)
-        return np.sum(np.abs(x - m) * x_err, axis=axis, keepdims=keepdims) / ((count(x, axis) - ddof) * y)
+        return np.sum(abs(x - m) * x_err, axis=axis, keepdims=keepdims) / ((count(x, axis) - ddof) * y)
 
     def rounding(y, x, u, axis=None, ddof=0, keepdims=False):
         n = count(x, axis)
-        m = np.mean(np.abs(x), axis=axis, keepdims=keepdims)
+        m = np.mean(abs(x), axis=axis, keepdims=keepdims)
         return (n + 7) * y + u * (n * m) ** 2 * n / ((n - ddof) * y)
 
 
@@ -322,48 +358,48 @@ class largest:
 @about(np.prod)
 class prod:
     def error(y, x_err, x, axis=None, keepdims=False):
-        return np.abs(y) * np.sum(x_err / np.abs(x), axis=axis, keepdims=keepdims)
+        return abs(y) * np.sum(x_err / abs(x), axis=axis, keepdims=keepdims)
 
     def rounding(y, x, axis=None):
-        return (count(x, axis) - 1) * np.abs(y)
+        return (count(x, axis) - 1) * abs(y)
 
 
 @about(np.cumprod)
 class cumprod:
     def error(y, x_err, x, axis=None):
-        return np.abs(y) * np.cumsum(x_err / np.abs(x), axis=axis)
+        return abs(y) * np.cumsum(x_err / abs(x), axis=axis)
 
     def rounding(y, x):
-        return x.size * np.abs(y)
+        return x.size * abs(y)
 
 
 @about(operator.matmul)
 class matmul:                       # gamma_n |A| |B|
     def rounding(a, b):
-        return a.shape[-1] * (np.abs(a) @ np.abs(b))
+        return a.shape[-1] * (abs(a) @ abs(b))
 
 
 @about(np.dot)
 class dot:
     def rounding(a, b):
         if a.ndim == 0 or b.ndim == 0:
-            return np.dot(np.abs(a), np.abs(b))
-        return a.shape[-1] * np.dot(np.abs(a), np.abs(b))
+            return np.dot(abs(a), abs(b))
+        return a.shape[-1] * np.dot(abs(a), abs(b))
 
 
 @about(np.inner)
 class inner:
     def rounding(a, b):
         if a.ndim == 0 or b.ndim == 0:
-            return np.inner(np.abs(a), np.abs(b))
-        return a.shape[-1] * np.inner(np.abs(a), np.abs(b))
+            return np.inner(abs(a), abs(b))
+        return a.shape[-1] * np.inner(abs(a), abs(b))
 
 
 @about(np.tensordot)
 class tensordot:                    # n terms in each entry: the sizes of the operands are m n and n k, that of y is m k
     def rounding(y, a, b, axes=2):
         n = np.sqrt(a.size * b.size / max(np.size(y), 1))
-        return n * np.tensordot(np.abs(a), np.abs(b), axes=axes)
+        return n * np.tensordot(abs(a), abs(b), axes=axes)
 
 
 @static
@@ -378,15 +414,15 @@ class einsum:                       # the number of terms is at most the product
     def rounding(y, subscripts, *operands):
         two_at_most(operands)
         if len(operands) == 1:
-            return operands[0].size * np.einsum(subscripts, np.abs(operands[0]))
+            return operands[0].size * np.einsum(subscripts, abs(operands[0]))
         n = operands[0].size * operands[1].size / max(np.size(y), 1)
-        return n * np.einsum(subscripts, np.abs(operands[0]), np.abs(operands[1]))
+        return n * np.einsum(subscripts, abs(operands[0]), abs(operands[1]))
 
 
 @about(np.convolve)
 class convolve:
     def rounding(a, v, mode="full"):
-        return np.minimum(a.size, v.size) * np.convolve(np.abs(a), np.abs(v), mode=mode)
+        return np.minimum(a.size, v.size) * np.convolve(abs(a), abs(v), mode=mode)
 
 
 rounded(1, np.outer, np.kron)
@@ -398,19 +434,19 @@ class polyval:                      # Horner's rule
         return value_error(p_err, x) + argument_error(x_err, p, x)
 
     def rounding(p, x):
-        return 2 * p.shape[0] * np.polyval(np.abs(p), np.abs(x))
+        return 2 * p.shape[0] * np.polyval(abs(p), abs(x))
 
 
 def value_error(p_err, x):
     if none(p_err):
         return 0.0
-    return np.polyval(p_err, np.abs(x))
+    return np.polyval(p_err, abs(x))
 
 
 def argument_error(x_err, p, x):
     if none(x_err):
         return 0.0
-    return np.abs(np.polyval(p[:-1] * np.arange(p.shape[0] - 1, 0, -1), x)) * x_err
+    return abs(np.polyval(p[:-1] * np.arange(p.shape[0] - 1, 0, -1), x)) * x_err
 
 
 @static
@@ -423,7 +459,7 @@ def euclidean(x, ord, axis):
 @about(np.linalg.norm)
 class norm:
     def error(y, x_err, x, ord=None, axis=None, keepdims=False):
-        return np.sum(np.abs(x) * x_err, axis=axis, keepdims=keepdims) / y
+        return np.sum(abs(x) * x_err, axis=axis, keepdims=keepdims) / y
 
     def rounding(y, x, ord=None, axis=None):
         euclidean(x, ord, axis)
@@ -437,33 +473,33 @@ def product_error(a_err, x):
     """|A_err| |x|, or 0."""
     if none(a_err):
         return 0.0
-    return a_err @ np.abs(x)
+    return a_err @ abs(x)
 
 
 @about(np.linalg.solve)
 class solve:                        # |A^-1| (|r| + gamma_(n + 1) (|A| |x| + |b|)), with the computed residual r
     def error(y, a_err, b_err, a, b):
-        return np.abs(np.linalg.inv(a)) @ (product_error(a_err, y) + b_err)
+        return abs(np.linalg.inv(a)) @ (product_error(a_err, y) + b_err)
 
     def residual(y, a, b):
-        return np.abs(np.linalg.inv(a)) @ np.abs(b - a @ y)
+        return abs(np.linalg.inv(a)) @ abs(b - a @ y)
 
     def rounding(y, a, b):
         n = a.shape[-1] + 1
-        return n * (np.abs(np.linalg.inv(a)) @ (np.abs(a) @ np.abs(y) + np.abs(b)))
+        return n * (abs(np.linalg.inv(a)) @ (abs(a) @ abs(y) + abs(b)))
 
 
 @about(np.linalg.inv)
 class inv:                          # the same for the columns of the identity
     def error(y, a_err, a):
-        return np.abs(y) @ product_error(a_err, y)
+        return abs(y) @ product_error(a_err, y)
 
     def residual(y, a):
-        return np.abs(y) @ np.abs(np.eye(a.shape[-1]) - a @ y)
+        return abs(y) @ abs(np.eye(a.shape[-1]) - a @ y)
 
     def rounding(y, a):
         n = a.shape[-1] + 1
-        return n * (np.abs(y) @ (np.abs(a) @ np.abs(y) + np.eye(a.shape[-1])))
+        return n * (abs(y) @ (abs(a) @ abs(y) + np.eye(a.shape[-1])))
 
 
 @static
@@ -475,9 +511,9 @@ def lower(upper, a):
 
 def of_factor(y, change):
     """The first-order change of the factor L of A = L L^T: L Phi(L^-1 change L^-T), Phi a lower triangle, half diagonal."""
-    back = np.abs(np.linalg.inv(y))
+    back = abs(np.linalg.inv(y))
     inner = back @ change @ back.T
-    return np.abs(y) @ (np.tril(inner) - 0.5 * np.diag(np.diag(inner)))
+    return abs(y) @ (np.tril(inner) - 0.5 * np.diag(np.diag(inner)))
 
 
 @about(np.linalg.cholesky)
@@ -488,7 +524,7 @@ class cholesky:
     def rounding(y, a, upper=False):
         lower(upper, a)
         n = a.shape[-1] + 1
-        return n * of_factor(y, np.abs(y) @ np.abs(y).T)
+        return n * of_factor(y, abs(y) @ abs(y).T)
 
 
 rounded(of_decimals, np.round, builtins.round)
