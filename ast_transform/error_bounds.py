@@ -1,7 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
 """Running error analysis as a transformation: which arguments have errors; how it is done is in passes/errors.py."""
-import numpy as np
-
 from gradscribe.ast_transform.core.kinds import Array, spell
 from gradscribe.ast_transform.passes.described import fact_of
 from gradscribe.ast_transform.passes.errors import unit
@@ -42,14 +40,6 @@ class ErrorBound(Transform):
         return self.inputs
 
     def apply(self, engine, function, wrt):
-        inputs = {}
-        for place, value in zip(self.places, wrt):
-            for leaf in leaves_of([value]):
-                if not isinstance(leaf.fact, Array):
-                    raise KindError("error_bound: inputs= is not for an argument that is a list of containers",
-                                    place_of(function.about, None, caller_of(engine.reader)),
-                                    "Pass its arrays as arguments of their own.")
-                relative = self.relative(place)
-                dtype = np.float64 if leaf.fact.weak else leaf.fact.dtype
-                inputs[leaf] = unit(dtype) if relative == ROUNDED else float(relative)
+        relative = {leaf: self.relative(place) for place, value in zip(self.places, wrt) for leaf in leaves_of([value])}
+        inputs = {leaf: unit if given == ROUNDED else float(given) for leaf, given in relative.items()}
         return engine.error_bound(function, inputs, f"error_bound_{function.label}")

@@ -1,11 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Error bounds of floating-point results, and the digits that they leave."""
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
+from gradscribe.ast_transform.core.form import Const
 from gradscribe.ast_transform.error_bounds import ROUNDED, ErrorBound
+from gradscribe.ast_transform.reader.operands import known_value, settle
+from gradscribe.ast_transform.reader.values import Derived, Struct
 from gradscribe.ast_transform.source.diagnose import KindError
 from gradscribe.frames import public
 from gradscribe.transformed import Transformed
@@ -62,3 +65,19 @@ def digits(value: Any, bound: Any) -> Any:
             found = np.where(e == 0, most, -np.log10(e / v))
         return np.where(np.isnan(found), 0.0, np.clip(found, 0.0, most))[()]
     return tree_map(of, value, bound)
+
+
+def _read(reader, args, words, node):
+    given = {**dict(zip(("fun", "inputs"), args)), **words}
+    base, inputs = given["fun"], settle(reader, given.get("inputs", Const(None)))
+    many = isinstance(inputs, Struct)
+    known = [known_value(reader, v, "inputs of error_bound", node) for v in (inputs.items if many else [inputs])]
+    made = error_bound(_nothing, tuple(known) if many else known[0])
+    return Derived(made.transform, base.value if isinstance(base, Const) else base)
+
+
+def _nothing(x):
+    return x
+
+
+cast(Any, error_bound).normal_form_ = _read

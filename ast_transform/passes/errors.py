@@ -29,6 +29,7 @@ from typing import Any
 
 import numpy as np
 
+from gradscribe.ast_transform.core.draw import Draw
 from gradscribe.ast_transform.core.form import (
     Apply,
     Const,
@@ -37,19 +38,21 @@ from gradscribe.ast_transform.core.form import (
     Pack,
     Var,
     all_made,
+    is_application,
     operands,
     placed,
     walk,
 )
 from gradscribe.ast_transform.core.kinds import Array, Sequence
-from gradscribe.ast_transform.core.operations import add_at, put, put_add
+from gradscribe.ast_transform.core.operations import add_at, held, put, put_add
+from gradscribe.ast_transform.core.rule import OPERATIONS
 from gradscribe.ast_transform.passes.activity import rule_of
 from gradscribe.ast_transform.passes.anf import spelled
 from gradscribe.ast_transform.passes.callees import EVERY, without_calls
 from gradscribe.ast_transform.passes.described import fact_of
 from gradscribe.ast_transform.passes.jvp import Forward
+from gradscribe.ast_transform.reader.gradient_edits import Edit
 from gradscribe.ast_transform.reader.rule_inlining import read_part
-from gradscribe.ast_transform.reader.values import Struct
 from gradscribe.ast_transform.rules.rounding import ELEMENTARY, coefficients
 from gradscribe.ast_transform.source.diagnose import RuleError
 
@@ -86,7 +89,7 @@ class Errors:
         self.build.block = []
         for value, relative in self.inputs.items():
             error = self.forward.tangent[value]
-            self.build.block.append(Let((error,), Apply(operator.mul, (Const(relative), self.size(value)))))
+            self.build.block.append(Let((error,), self.given(value, relative)))
             error.hint = f"{value.hint}_dot"
         made.body = [*self.build.block, *made.body]
         for v in all_made(made.body):
@@ -94,13 +97,36 @@ class Errors:
                 v.hint = f"{v.hint.removesuffix('_dot')}_err"
         return made
 
+    def given(self, value, relative):
+        """The error of an argument, from its relative error: a number, or a function of the dtype."""
+        fact = value.fact
+        if not isinstance(fact, Sequence):
+            part = relative(np.float64 if fact.weak else fact.dtype) if callable(relative) else relative
+            return Apply(operator.mul, (Const(part), self.size(value)))
+        take, items = getattr if fact.kind == "record" else operator.getitem, []
+        for key, element in zip(fact.keys if fact.kind in ("dict", "record") else range(len(fact.elements)),
+                                fact.elements):
+            if isinstance(element, Sequence) or isinstance(element, Array) and element.differentiable:
+                item = self.build.let("item", Apply(take, (value, Const(key))), element)
+                error = self.given(item, relative)
+                items.append(error if isinstance(error, Pack) else self.build.let("item_dot", error, element))
+            else:
+                items.append(Const(0.0))
+        return Pack(fact.kind, tuple(items), fact.keys, fact.cls)
+
     # which values have errors
 
     def seeds(self, body):
         """The values with an error of their own."""
         self.values.update(all_made(body))
-        return [t for step in walk(body) if isinstance(step, Let) and self.rule(step) is not None and
-                self.rounds(step) for t in step.targets if t.fact.differentiable]
+        return [t for step in walk(body) if isinstance(step, Let) and self.has_own(step)
+                for t in step.targets if t.fact.differentiable]
+
+    def has_own(self, step):
+        """Whether a statement adds an error of its own, or one of a kind that is not known."""
+        if self.rule(step) is not None:
+            return self.rounds(step)
+        return is_identity(step.value) or not is_structural(step.value)
 
     @staticmethod
     def call(step):
@@ -115,7 +141,7 @@ class Errors:
 
     def rounds(self, step):
         rule = self.rule(step)
-        if any(n in rule.parts for n in ("rounding", "residual")):
+        if any(n in rule.parts for n in ("rounding", "residual")) or rule.kind == "constant" and "error" in rule.parts:
             return True
         if "rounding" in rule.options:
             return self.units(rule, self.bound(rule, self.call(step)[0])) != 0
@@ -134,8 +160,13 @@ class Errors:
     def take(self, step):
         """Adds the error of the targets of a statement, which is in the block; whether there is anything to add."""
         rule = self.rule(step)
-        if rule is None or not any(t in self.forward.active for t in step.targets):
+        if not any(t in self.forward.active for t in step.targets):
             return False
+        if rule is None and is_identity(step.value):
+            self.forward.tangent[step.targets[0]] = self.forward.of(step.value.args[0])
+            return True
+        if rule is None:
+            return False if is_structural(step.value) else self.refuse(step.value.function, step)
         call, several = self.call(step)
         if not self.rounds(step) and not any(v in self.forward.active for v in operands(call)):
             return True
@@ -146,7 +177,7 @@ class Errors:
         bound = self.bound(rule, call)
         if len(step.targets) > 1 or several or isinstance(step.targets[0].fact, Sequence):
             if coefficients(rule) != "moves":
-                self.refuse(rule, step)
+                self.refuse(rule.function, step)
             self.forward.by_rule(Let(step.targets, call, step.origin), several)
             return True
         try:
@@ -181,7 +212,7 @@ class Errors:
             return [self.forward.same_call(step, bound, active, rule)]
         if rule.kind == "bilinear" and coefficients(rule):
             return self.products(step, rule, bound)
-        return self.refuse(rule, step)
+        return self.refuse(rule.function, step)
 
     def products(self, step, rule, bound):
         """|A| e_B + e_A (|B| + e_B); an argument may be a sequence of arrays."""
@@ -241,7 +272,7 @@ class Errors:
             return [*terms, self.build.multiply(Const(u), self.part(rule, "rounding", given))]
         k = self.units(rule, bound)
         if k is None:
-            self.refuse(rule, step)
+            self.refuse(rule.function, step)
         return [*terms, self.build.multiply(Const(k * u), self.size(y))] if k else terms
 
     def units(self, rule, bound):
@@ -312,8 +343,18 @@ class Errors:
     def part(self, rule, name, given):
         return read_part(self.reader, rule, name, given)
 
-    def refuse(self, rule, step):
-        raise RuleError(f"{spelled(rule.function)} has no bound for rounding errors", step.origin, AS_OPERATIONS)
+    def refuse(self, function, step):
+        raise RuleError(f"{spelled(function)} has no bound for rounding errors", step.origin, AS_OPERATIONS)
+
+
+def is_identity(value):
+    """Whether a value is an operand that custom derivatives do not pass through."""
+    return is_application(value, held)
+
+
+def is_structural(value):
+    """Whether a value only takes numbers from one place to another, or draws them."""
+    return not isinstance(value, Apply) or isinstance(value.function, (Edit, Draw)) or value.function in OPERATIONS
 
 
 def elementary(rule):

@@ -157,6 +157,13 @@ def of_conversion(x, dtype, number=False):
                new.itemsize <= old.itemsize < 8)
 
 
+def of_range(*args, **words):
+    """Ranges of whole numbers are exact."""
+    def whole(v):
+        return v is None or getattr(v, "kind", "") in ("i", "u") or isinstance(v, (int, float)) and v == int(v)
+    return 0 if all(whole(v) or isinstance(v, (type, np.dtype)) for v in (*args, *words.values())) else None
+
+
 def of_decimals(*args, **words):
     return 3 if len(args) > 1 or words else 0
 
@@ -166,6 +173,7 @@ rounded(of_product, operator.mul)
 rounded(of_quotient, operator.truediv)
 rounded(of_power, operator.pow)
 rounded(of_conversion, astype, errors="as values")
+rounded(of_range, np.arange, errors="as tangents")
 rounded(0, operator.neg, operator.pos, np.fmod, math.remainder, np.copysign, np.heaviside, np.nan_to_num)
 rounded(None, np.nextafter, np.i0)
 rounded(0, np.ldexp, errors="as values")
@@ -173,6 +181,7 @@ rounded(4, np.deg2rad, np.rad2deg, errors="as values")
 rounded(0, np.array, np.asarray, put, float, broadcast_like, errors="as values")
 rounded(0, np.where, np.sort, np.partition, np.maximum.accumulate, np.minimum.accumulate, errors="as tangents")
 rounded(1, np.median, errors="as tangents")
+rounded(2, np.fft.fftfreq, np.fft.rfftfreq)
 for _window in (np.bartlett, np.blackman, np.hamming, np.hanning, np.spacing, math.ulp):
     rounded(None, _window)
 
@@ -230,6 +239,8 @@ class divide:                       # infinite where the divisor may be 0
     def error(y, a_err, b_err, b):
         if none(b_err):
             return a_err / abs(b)
+        if none(a_err):
+            return abs(y) * b_err / np.maximum(abs(b) - b_err, 0.0)
         return (a_err + abs(y) * b_err) / np.maximum(abs(b) - b_err, 0.0)
 
 
@@ -261,6 +272,12 @@ class sinc:                         # the error of pi * x counts where the sine 
 class logaddexp:                    # the logarithm of 1 + exp(-|a - b|) is at most log 2
     def rounding(y):
         return 12 + abs(y)
+
+
+@about(np.linspace, errors="as tangents")
+class linspace:                     # start + i * step, with a rounded step
+    def rounding(start, stop):
+        return 4 * np.maximum(abs(start), abs(stop))
 
 
 # --- sums --------------------------------------------------------------------------------------------------------------
