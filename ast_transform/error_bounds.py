@@ -24,7 +24,7 @@ class ErrorBound(Transform):
             raise KindError(f"inputs has {len(self.inputs)} entries, and {len(args)} positional arguments are given",
                             place_of(base, None, caller_of(reader)), "Give one for each, None for an exact one.")
         names = [*parameter_names(base, len(args)), *words]
-        for k, value, name in zip(places, [*args, *words.values()], names):
+        for value, name in zip([*args, *words.values()], names):
             fact = fact_of(value) if not hasattr(value, "items") else None
             if isinstance(fact, Array) and fact.kind == "c":
                 raise KindError(f"error_bound needs real numbers; {name} is {spell(fact)}",

@@ -51,8 +51,8 @@ def error_bound(fun: Callable, inputs: Any = None) -> Transformed:
 def digits(value: Any, bound: Any) -> Any:
     """The number of significant decimal digits of a value that hold by a bound of its error.
 
-    -log10(bound / |value|) for each entry, not below 0; at most what the dtype has (15.95 in double precision).  A bound
-    of NaN leaves 0.  value, bound: numbers, arrays, or containers of equal structure, as gs.error_bound returns.
+    -log10(bound / |value|) for each entry, not below 0; at most what the dtype has (15.95 in double precision).  A
+    bound of NaN leaves 0.  value, bound: numbers, arrays, or containers of equal structure, as gs.error_bound returns.
 
     >>> import gradscribe as gs
     >>> float(gs.digits(2.0, 2e-6)), float(gs.digits(1.0, 3.0)), round(float(gs.digits(0.1, 0.0)), 2)

@@ -45,10 +45,14 @@ for _name, _function in (("add", lambda a, b: a + b), ("sub", lambda a, b: a - b
     _add(_name, _function)
 for _name in ("lt", "le", "gt", "ge", "eq", "ne"):
     setattr(Real, f"__{_name}__", lambda a, b, _n=f"__{_name}__": getattr(a.value, _n)(_number(b)))
-for _name in ("sin", "cos", "tan", "exp", "log", "sqrt", "tanh", "sinh", "cosh", "expm1", "log1p"):
-    setattr(Real, _name, lambda a, _f=getattr(mpmath, _name): Real(_f(a.value)))
-for _name, _other in (("arctan", "atan"), ("arcsin", "asin"), ("arccos", "acos"), ("cbrt", "cbrt")):
-    setattr(Real, _name, lambda a, _f=getattr(mpmath, _other): Real(_f(a.value)))
+
+
+def _method(function):
+    return lambda a: Real(function(a.value))
+
+
+for _name in ("sin", "cos", "tan", "exp", "log", "sqrt", "tanh", "sinh", "cosh", "expm1", "log1p", "cbrt"):
+    setattr(Real, _name, _method(getattr(mpmath, _name)))
 Real.__neg__ = lambda a: Real(-a.value)
 Real.__pos__ = lambda a: a
 Real.__abs__ = lambda a: Real(abs(a.value))

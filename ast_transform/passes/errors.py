@@ -14,13 +14,13 @@ writes are those of forward mode: `Errors` gives it other rules.
 >>> print(show(bound("def f(x): return x * x + 1.0", 2.0)))
 error_bound_f(x):
     t = x * x
-    abs_t = abs(t)
-    t_err = 1.1102230246251565e-16 * abs_t
-    t_1 = t + 1.0
-    abs_t_1 = abs(t_1)
-    t_2 = 1.1102230246251565e-16 * abs_t_1
-    t_err_1 = t_err + t_2
-    return (t_1, t_err_1)
+    t_1 = abs(t)
+    t_err = 1.1102230246251565e-16 * t_1
+    t_2 = t + 1.0
+    t_3 = abs(t_2)
+    t_4 = 1.1102230246251565e-16 * t_3
+    t_err_1 = t_err + t_4
+    return (t_2, t_err_1)
 """
 import math
 import operator
@@ -132,7 +132,7 @@ class Errors:
     def call(step):
         """(operation, whether the statement takes one of its several results)"""
         value = step.value
-        several = isinstance(value, Apply) and value.function is operator.getitem and isinstance(value.args[0], Apply)
+        several = isinstance(value, Apply) and bool(value.args) and isinstance(value.args[0], Apply)
         return (value.args[0] if several else value), several
 
     def rule(self, step):
@@ -216,18 +216,14 @@ class Errors:
 
     def products(self, step, rule, bound):
         """|A| e_B + e_A (|B| + e_B); an argument may be a sequence of arrays."""
-        changed = {a: self.sizes(v) if a in rule.active else v for a, v in bound.items()}
+        sizes = {a: self.sizes(v) if a in rule.active else v for a, v in bound.items()}
         out = []
         for a, k, v in [p for p in placed(bound) if p[0] in rule.active]:
-            if not isinstance(v, Var) or v not in self.forward.tangent:
-                continue
-            error = self.forward.expanded(self.forward.tangent[v], v)
-
-            def instead(new, a=a, k=k):
-                return new if k is None else (*changed[a][:k], new, *changed[a][k + 1:])
-            size = changed[a] if k is None else changed[a][k]
-            out.append(self.forward.call_with(step, rule, changed, {a: instead(error)}))
-            changed = {**changed, a: instead(self.build.add(size, error))}
+            if isinstance(v, Var) and v in self.forward.tangent:
+                error = self.forward.expanded(self.forward.tangent[v], v)
+                out.append(self.forward.call_with(step, rule, sizes, {a: instead(sizes[a], k, error)}))
+                size = sizes[a] if k is None else sizes[a][k]
+                sizes = {**sizes, a: instead(sizes[a], k, self.build.add(size, error))}
         return out
 
     def slope(self, rule, a, bound, y):
@@ -329,9 +325,11 @@ class Errors:
         if isinstance(operand, Const):
             return Const(abs(operand.value)) if isinstance(operand.value, (int, float)) else operand
         made = self.build.definition(operand)
-        if fact_of(operand).kind in "bu" or isinstance(made, Apply) and made.function in (abs, np.abs, np.exp, np.sqrt):
+        rule = None if made is None else rule_of(made.function)
+        options = {} if rule is None else rule.options
+        if fact_of(operand).kind in "bu" or options.get("nonnegative"):
             return operand
-        if isinstance(made, Apply) and made.function is operator.truediv and isinstance(made.args[0], Const):
+        if options.get("algebra") == "quotient" and isinstance(made.args[0], Const):
             return self.build.divide(self.size(made.args[0]), self.size(made.args[1]))
         return self.build.apply(abs, operand)
 
@@ -347,6 +345,11 @@ class Errors:
         raise RuleError(f"{spelled(function)} has no bound for rounding errors", step.origin, AS_OPERATIONS)
 
 
+def instead(items, k, new):
+    """An operand with another one at place k of a sequence; `new` itself where it is none."""
+    return new if k is None else (*items[:k], new, *items[k + 1:])
+
+
 def is_identity(value):
     """Whether a value is an operand that custom derivatives do not pass through."""
     return is_application(value, held)
@@ -358,7 +361,7 @@ def is_structural(value):
 
 
 def elementary(rule):
-    """Whether a record is for functions of NumPy or of Python's math whose accuracy is a few units in the last place."""
+    """Whether a record is for functions of NumPy or of Python's math, which are accurate to a few last digits."""
     f = rule.function
     name = getattr(f, "__name__", "")
     return any(getattr(module, name, None) is f for module in (np, math, operator))

@@ -4,16 +4,17 @@
     error(y, x_err, x, ...)     a bound of the error of the result, from bounds of the errors of the arguments; an
                                 argument without an error has the number 0.  The default of elementwise records is the
                                 sum of |partial_x| * x_err, of linear and bilinear ones the call itself
-    rounding(y, x, u, ...)      the rounding error of the call, in units of u, half the distance from 1 to the next number
+    rounding(y, x, u, ...)      the rounding error of the call, in units of u: half the distance from 1 to its successor
 
     residual(y, x, ...)         an error that the result itself shows, such as |A^-1| |b - A x|
 
-    rounding=k                  the same as k * |y|: a number, or a function of the arguments; None: not known, the call
-                                is refused.  Without it: ELEMENTARY for NumPy's and Python's elementwise functions, and 0
-                                for functions that only move entries
+    rounding=k                  the same as k * |y|: a number, or a function of the arguments; None: not known, and the
+                                call is refused.  Without it: ELEMENTARY for elementwise functions of NumPy and Python,
+                                0 for functions that only move entries
     errors="as tangents"        the error is what the parts jvp_x make of errors: their coefficients are not negative
     errors="as values"          it is what the linear call makes of them, for the same reason
     errors=None                 neither
+    nonnegative=True            no entry of the result is negative
 
 Without `errors`, a linear or bilinear record is tried on its samples (`coefficients`): are its coefficients not
 negative, and does it only move entries?  The bounds are from N. Higham, Accuracy and Stability of Numerical Algorithms,
@@ -31,7 +32,7 @@ from typing import Any
 
 import numpy as np
 
-from gradscribe.ast_transform.core.operations import as_array, astype, put
+from gradscribe.ast_transform.core.operations import astype, put
 from gradscribe.ast_transform.core.rule import RULES, Rule, static
 from gradscribe.ast_transform.rules import records  # noqa: F401  (what is added to)
 from gradscribe.ast_transform.rules.reductions import count
@@ -57,11 +58,11 @@ def rounded(units: Any, *functions: Any, **options: Any) -> None:
     about(*functions, rounding=units, **options)(type("none", (), {}))
 
 
-# --- what the samples of a record show ---------------------------------------------------------------------------------
+# --- what the samples of a record show --------------------------------------------------------------------------------
 
 @functools.cache
 def coefficients(rule: Rule) -> str:
-    """Of a linear or bilinear record: "moves" if each entry of a result is zero or an entry of an argument, "nonnegative"
+    """Of a linear or bilinear record: "moves" if each entry of a result is 0 or an entry of an argument, "nonnegative"
     if no coefficient is negative, "" otherwise, or if the record has no samples.
 
     >>> coefficients(RULES[np.transpose]), coefficients(RULES[np.sum]), coefficients(RULES[np.diff])
@@ -130,7 +131,7 @@ def _all_positive(rule, bound):
     return all((_applied(rule, bound, instead)[1] >= 0).all() for instead in (_positive, *map(unit, range(most))))
 
 
-# --- arithmetic --------------------------------------------------------------------------------------------------------
+# --- arithmetic -------------------------------------------------------------------------------------------------------
 
 def is_power_of_two(v):
     return isinstance(v, (int, float)) and v != 0 and math.isfinite(v) and math.frexp(v)[0] in (0.5, -0.5)
@@ -187,6 +188,10 @@ rounded(1, np.median, errors="as tangents")
 rounded(2, np.fft.fftfreq, np.fft.rfftfreq)
 for _window in (np.bartlett, np.blackman, np.hamming, np.hanning, np.spacing, math.ulp):
     rounded(None, _window)
+
+
+for _function in (np.abs, np.sqrt, np.square, np.exp, np.exp2, np.cosh, np.hypot):
+    about(_function, nonnegative=True)(type("none", (), {}))
 
 
 @static
@@ -283,7 +288,7 @@ class linspace:                     # start + i * step, with a rounded step
         return 4 * np.maximum(abs(start), abs(stop))
 
 
-# --- sums --------------------------------------------------------------------------------------------------------------
+# --- sums -------------------------------------------------------------------------------------------------------------
 
 @about(np.sum)
 class sum_:                         # gamma_(n - 1) for any order
@@ -376,7 +381,7 @@ class largest:
         return np.max(x_err, axis=axis, keepdims=keepdims)
 
 
-# --- products ----------------------------------------------------------------------------------------------------------
+# --- products ---------------------------------------------------------------------------------------------------------
 
 @about(np.prod)
 class prod:
@@ -489,7 +494,7 @@ class norm:
         return (count(x, axis) / 2 + 2) * y
 
 
-# --- linear algebra ----------------------------------------------------------------------------------------------------
+# --- linear algebra ---------------------------------------------------------------------------------------------------
 
 
 def product_error(a_err, x):
@@ -533,7 +538,7 @@ def lower(upper, a):
 
 
 def of_factor(y, change):
-    """The first-order change of the factor L of A = L L^T: L Phi(L^-1 change L^-T), Phi a lower triangle, half diagonal."""
+    """The first-order change of L in A = L L^T: L Phi(L^-1 change L^-T), Phi halves the diagonal of a triangle."""
     back = abs(np.linalg.inv(y))
     inner = back @ change @ back.T
     return abs(y) @ (np.tril(inner) - 0.5 * np.diag(np.diag(inner)))

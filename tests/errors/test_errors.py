@@ -23,6 +23,7 @@ PLACELESS = {"empty_argnums",                        # there is no line of the u
     "jvp_counts_differ", "jvp_of_bare_values", "hvp_counts_differ", "linearize_counts_differ",
     "checkpoint_of_another_policy", "vmap_by_another_strategy", "vmap_over_a_name",
     "check_of_a_function_without_a_rule", "dump_of_what_a_local_class_made", "dump_of_what_has_no_text",
+    "error_bound_of_a_number", "inputs_below_zero",
 }
 # what is asked of a file or on the command line has no place in a function
 PLACELESS |= {name for name, (_, case) in cases.CASES.items()
