@@ -13,10 +13,12 @@ from typing import Any
 import numpy as np
 
 from gradscribe import api
+from gradscribe.ast_transform.error_bounds import ErrorBound
 from gradscribe.ast_transform.jacobians import Jacobian
 from gradscribe.ast_transform.mapping import Vmap
 from gradscribe.ast_transform.source.diagnose import KindError
 from gradscribe.ast_transform.transforms import Grad, Jvp, Vjp
+from gradscribe.errors import error_bound
 from gradscribe.transformed import Transformed
 
 # --- transformations --------------------------------------------------------------------------------------------------
@@ -45,6 +47,8 @@ def recipe(fn: Any) -> str:
                  "axis_size": (t.axis_size, None), "strategy": (t.strategy, "auto")}
     elif isinstance(t, Vjp):
         name, words = "vjp_of", {"has_aux": (t.aux, False)}
+    elif isinstance(t, ErrorBound):
+        name, words = t.prefix, {"inputs": (t.inputs, None)}
     elif isinstance(t, Jvp) and not t.tangent_only:
         name = "jvp_of"
     else:
@@ -58,6 +62,8 @@ def cooked(text: str, function: Callable) -> Any:
     def one(node):
         if isinstance(node, ast.Name) and node.id == "f":
             return function
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "error_bound":
+            return error_bound(one(node.args[0]), **{k.arg: ast.literal_eval(k.value) for k in node.keywords})
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and len(node.args) == 1 and \
                 node.func.id in ("grad", "value_and_grad", "vmap", "jacfwd", "jacrev", "hessian", "vjp_of", "jvp_of"):
             return getattr(api, node.func.id)(one(node.args[0]), **{k.arg: ast.literal_eval(k.value)

@@ -13,6 +13,7 @@ is the result, `dy` its adjoint, `x_dot` the tangent of `x`; every other paramet
     compiled(x, axis=None)      what compiled code computes in place of the call
     wider(x, axis=None, ...)    the call with arguments that primal lacks, by other functions; inlined
     memory(x, axis=None)        how the result relates to memory (core/memory.py), if that depends on the arguments
+    error(...), rounding(...), residual(...)    bounds of rounding errors, added by rules/rounding.py
     written(x, y)               x after a write of y into its part that the result is a view of
 
 Some options say how a list or tuple is taken as an argument, at any depth.  An argument with a derivative is an array.

@@ -79,3 +79,18 @@ def error_at_a_jump():
     def f(x):
         return np.heaviside(x * x, 0.5)
     gs.error_bound(f)(X)
+
+
+@refused(RuleError)
+def error_of_a_determinant_of_what_has_errors():
+    def f(x):
+        return np.linalg.det(x[:2, :2] * x[:2, :2])
+    gs.error_bound(f)(A)
+
+
+@refused(RuleError)
+def error_of_eigenvectors():
+    def f(x):
+        values, vectors = np.linalg.eigh(x @ x.T)
+        return values, vectors
+    gs.error_bound(f)(A)

@@ -3,6 +3,8 @@
 
 Run as a script, this file prints the ratios of true error and bound, as docs/howto/error_bounds.md has them.
 """
+import inspect
+
 import mpmath
 import numpy as np
 import pytest
@@ -11,6 +13,7 @@ from exact import evaluated, from_source, ratios
 import gradscribe as gs
 from gradscribe.ast_transform.core.rule import RULES
 from gradscribe.ast_transform.rules.rounding import coefficients
+from gradscribe.recipes import cooked, recipe
 
 
 def cosine(x):
@@ -331,6 +334,12 @@ def test_digits():
     assert gs.digits(np.float32(1.0), np.float32(0.0)) < 7.3
 
 
+def test_recipe():
+    made = gs.error_bound(gs.grad(cosine), inputs=1e-3)
+    assert recipe(made) == "error_bound(grad(f), inputs=0.001)"
+    assert cooked(recipe(made), cosine)(0.3) == made(0.3)
+
+
 def test_what_samples_show():
     """Reviewed by hand: which linear and bilinear records have coefficients that are not negative."""
     rules = [r for r in dict.fromkeys(RULES.values()) if r.kind in ("linear", "bilinear") and r.samples is not None]
@@ -338,6 +347,14 @@ def test_what_samples_show():
     assert found[""] >= {"diff", "cross", "fft", "ifft", "rfft", "irfft", "fftn", "ifftn", "fft2", "ifft2"}
     assert found["nonnegative"] >= {"sum_", "mean", "cumsum", "trace", "matmul", "dot", "einsum", "outer", "kron"}
     assert not found[""] & {"reshape", "transpose", "concatenate", "stack", "take", "repeat", "tril", "sum_"}
+
+
+def test_parts_read_what_there_is():
+    for rule in dict.fromkeys(RULES.values()):
+        for name in {"error", "rounding", "residual"} & set(rule.parts):
+            read = set(inspect.signature(rule.parts[name]).parameters)
+            errors = {f"{a}_err" for a in rule.arguments} if name == "error" else {"u"}
+            assert read <= {*rule.arguments, "y", *errors}, rule.label
 
 
 def main():
