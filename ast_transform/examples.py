@@ -46,6 +46,13 @@ def taylor(text, *args, wrt=(0,), order=2) -> Function:
     return pipeline.taylor(made, [made.params[k].value for k in wrt], f"jet_{made.label}", order)
 
 
+def bound(text, *args) -> Function:
+    """The first function in a text with a bound of its rounding error, before simplification."""
+    pipeline = Pipeline()
+    made = form(text, *args, pipeline=pipeline)
+    return pipeline.error_bound(made, {}, f"error_bound_{made.label}")
+
+
 def batched(text, *args, axes=0) -> Function:
     """The first function in a text mapped over a batch, before simplification."""
     function = from_text(text, {"np": np}, f"<example {text}>")

@@ -21,6 +21,7 @@ from gradscribe.ast_transform.passes.carried_views import carried_views
 from gradscribe.ast_transform.passes.check import check
 from gradscribe.ast_transform.passes.described import fact_of
 from gradscribe.ast_transform.passes.entries import entries
+from gradscribe.ast_transform.passes.errors import Errors
 from gradscribe.ast_transform.passes.factorisations import factored_once
 from gradscribe.ast_transform.passes.first_writes import first_writes, listed
 from gradscribe.ast_transform.passes.handed_on import handed_on
@@ -178,6 +179,12 @@ class Pipeline:
         self.check_custom_rules()
         with self.builder_restored():
             return check(Taylor(self.reader, label, order, True).solution(function, state, time), "Taylor mode")
+
+    def error_bound(self, function, inputs, label) -> Function:
+        """The function that also returns a bound of its rounding error, of its operations as they are run."""
+        with self.builder_restored():
+            function = simplify(function, self.unroll)
+            return check(Errors(self.reader, label, inputs).run(function), "running error analysis")
 
     def check_custom_rules(self):
         """Refuses to differentiate a batch whose examples have a custom derivative and communicate with each other."""

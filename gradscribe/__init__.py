@@ -34,6 +34,7 @@ from gradscribe.custom import custom_gradient, custom_jvp, custom_vjp
 from gradscribe.decorate import function
 from gradscribe.drawing import draw
 from gradscribe.editing import insert_grad_of
+from gradscribe.errors import digits, error_bound
 from gradscribe.explain import Explanation, explain
 from gradscribe.export import Library, export
 from gradscribe.files import check, dump
@@ -85,9 +86,11 @@ __all__ = [
     "custom_vjp",
     "device_count",
     "devices",
+    "digits",
     "distributed",
     "draw",
     "dump",
+    "error_bound",
     "eval_shape",
     "example_libraries",
     "explain",

@@ -13,9 +13,11 @@ from typing import Any
 import numpy as np
 
 from gradscribe import api
+from gradscribe.ast_transform.error_bounds import ErrorBound
 from gradscribe.ast_transform.mapping import Vmap
 from gradscribe.ast_transform.source.diagnose import KindError
 from gradscribe.ast_transform.transforms import Gradient, Linear
+from gradscribe.errors import error_bound
 from gradscribe.jit import code_for_cpu, jit
 from gradscribe.transformed import is_transformed
 
@@ -46,6 +48,8 @@ def recipe(fn: Any) -> str:
                  "axis_size": (t.axis_size, None), "strategy": (t.strategy, "auto")}
     elif isinstance(t, Linear) and name == "vjp":
         name, words = "vjp_of", {"has_aux": (t.aux, False)}
+    elif isinstance(t, ErrorBound):
+        words = {"inputs": (t.inputs, None)}
     elif isinstance(t, Linear) and not t.tangent_only:
         name = "jvp_of"
     else:
@@ -54,8 +58,8 @@ def recipe(fn: Any) -> str:
     return f"{name}({inner}{given})"
 
 
-MAKERS: dict[str, Callable] = {name: getattr(api, name) for name in (
-    "grad", "value_and_grad", "vmap", "jacfwd", "jacrev", "hessian", "vjp_of", "jvp_of")} | {"jit": jit}
+NAMES = "grad", "value_and_grad", "vmap", "jacfwd", "jacrev", "hessian", "vjp_of", "jvp_of"
+MAKERS: dict[str, Callable] = {**{name: getattr(api, name) for name in NAMES}, "jit": jit, "error_bound": error_bound}
 
 
 def cooked(text: str, function: Callable, makers: dict[str, Callable] = MAKERS) -> Any:

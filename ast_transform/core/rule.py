@@ -15,6 +15,7 @@ is the result, `dy` its adjoint, `x_dot` the tangent of `x`; every other paramet
     memory(x, axis=None)        how the result relates to memory (core/memory.py), if that depends on the arguments
     taylor_x(...)               elementwise: another form of partial_x, for Taylor mode (passes/series.py)
     times(y, b)                 what the result solves: times(y, b) = a, with solves=("a", "b"); linear in each
+    error(...), rounding(...), residual(...)    bounds of rounding errors, added by rules/rounding.py
     written(x, y)               x after a write of y into its part that the result is a view of
 
 Some options say how a list or tuple is taken as an argument, at any depth.  An argument with a derivative is an array.

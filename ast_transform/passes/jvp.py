@@ -93,11 +93,11 @@ class Forward:
     """One application of forward mode.
 
     tangent: {value: its tangent}; active: values that have one; known: {(callee, positions of its active arguments):
-    the tangent function, or None}.
+    the tangent function, or None}; rules: what takes the place of the rules for tangents, or None (passes/errors.py).
     """
 
-    def __init__(self, reader, label):
-        self.reader, self.label, self.build = reader, label, reader.build
+    def __init__(self, reader, label, rules=None):
+        self.reader, self.label, self.build, self.rules = reader, label, reader.build, rules
         self.tangent, self.active, self.known = {}, set(), {}
 
     def run(self, function, wrt, value=True):
@@ -118,11 +118,11 @@ class Forward:
                 tangents.append(Param(name, dot))
         self.function, again = function, True
         while again:                    # an inlined callee may call others
-            self.active, self.unset = active_values(body, list(self.tangent)), unset_values(body)
+            self.active, self.unset = self.active_in(body), unset_values(body)
             self.active |= begun_with(body, self.active, {v for v in self.unset if self.needs_its_place(v)})
             body, again = self.with_tangents(body)
-        body = reparametrised(self.reader, body, active_values(body, list(self.tangent)))
-        self.active, self.unset = active_values(body, list(self.tangent)), unset_values(body)
+        body = reparametrised(self.reader, body, self.active_in(body))
+        self.active, self.unset = self.active_in(body), unset_values(body)
         self.active |= begun_with(body, self.active, {v for v in self.unset if self.needs_its_place(v)})
         self.build.made.update({t: s.value for s in walk(body) if isinstance(s, Let) for t in s.targets})
         self.build.block = out = []
@@ -134,6 +134,10 @@ class Forward:
         check_results([dot], [result], "forward mode")
         whole = Pack("tuple", (result, dot)) if value else dot
         return Function(self.label, [*function.params, *tangents], out, whole, function.about, dict(function.notes))
+
+    def active_in(self, body):
+        """The values that have tangents."""
+        return active_values(body, [*self.tangent, *(() if self.rules is None else self.rules.seeds(body))])
 
     def with_tangents(self, body):
         """(the body with callees inlined that have no tangent function of their own, whether there were any)."""
@@ -261,6 +265,8 @@ class Forward:
     def step_Let(self, step):
         value = step.value
         self.build.block.append(step)
+        if self.rules is not None and self.rules.take(step):
+            return
         callee = called(step)
         if callee and callee.custom and any(v in self.active for v in operands(value)):
             self.build.block.pop()

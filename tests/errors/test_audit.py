@@ -39,6 +39,9 @@ UNSEEN = {                          # why no case shows it: file: function and m
         "ast_transform/reader/loop_fixpoint.py": [
             "all_carried: the loop writes into {}, which it may show by another name"],
     },
+    "the reader makes no operation of numbers without a record that any transformation is taken of": {
+        "ast_transform/passes/errors.py": ["Errors.take"],
+    },
     "it is refused before, by NumPy or where the call is read": {
         "ast_transform/rules/products.py": [
             "einsum_labels: np.einsum takes its subscripts as text here",

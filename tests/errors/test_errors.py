@@ -24,6 +24,7 @@ PLACELESS = {"empty_argnums",                        # there is no line of the u
     "checkpoint_of_another_policy", "vmap_by_another_strategy", "vmap_over_a_name",
     "container_of_no_class", "labels_on_many_devices",
     "check_of_a_function_without_a_rule", "dump_of_what_a_local_class_made", "dump_of_what_has_no_text",
+    "error_bound_of_a_number", "inputs_below_zero",
 }
 # what is asked of a file or on the command line has no place in a function
 PLACELESS |= {name for name, (_, case) in cases.CASES.items()

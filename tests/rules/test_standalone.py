@@ -280,5 +280,6 @@ def test_parts_are_complete(rule):
         stem, _, name = stem.partition("_")
         known = {*rule.arguments, "y"} | {
             "vjp": {"dy"}, "jvp": {name + "_dot"}, "batch": {"first", "batched", "flags", "rank", "count", "units"},
+            "error": {f"{a}_err" for a in rule.arguments}, "rounding": {"u"}, "residual": {"u"},
         }.get(stem, set())
         assert set(inspect.signature(part).parameters) <= known
