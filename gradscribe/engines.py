@@ -149,7 +149,8 @@ def by_futures(tasks: Iterator[Task], room: Callable[[], int], submit: Callable[
                     break
                 running[future] = task
             if running:
-                for future in wait(list(running)):
+                done = set(wait(list(running)))
+                for future in [f for f in running if f in done]:    # the first ones first: an error stops the rest
                     yield running.pop(future), outcome(future)
             elif ended:
                 return
