@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gradscribe.ast_transform.source.diagnose import KindError
+from gradscribe.frames import public
 
 
 class Container(NamedTuple):
@@ -38,6 +39,7 @@ _UNKNOWN: Any = object()
 _lock = threading.RLock()
 
 
+@public
 def register_container(cls: type, values: Callable[[Any], Any], labels: Callable[[Any], Any],
                        build: Callable[[Any, Any], Any], *, same: Callable[[Any, Any], bool] = operator.eq,
                        derivative: Callable[[Any, Any, Any], Any] | None = None,

@@ -29,6 +29,7 @@ from gradscribe.ast_transform.requirements import place_of
 from gradscribe.ast_transform.source.diagnose import KindError
 from gradscribe.ast_transform.transforms import grad_places
 from gradscribe.containers import Container, container_of
+from gradscribe.frames import public
 from gradscribe.given import FIELDS, as_numpy, mapped
 from gradscribe.tree_nodes import apart, together
 
@@ -333,6 +334,7 @@ class LinearInKind:
         self.of_arrays, self.call, self.meaning = of_arrays, call, meaning
         self.__name__ = of_arrays.__name__
 
+    @public
     def __call__(self, *further):
         """The derivative's value, in kind."""
         call = self.call._replace(further=list(further))
