@@ -143,7 +143,7 @@ def handler_of(page: Page) -> type[BaseHTTPRequestHandler]:
                 file, kind = FILES[name]
                 send_file(self, file, kind)
             else:
-                refuse(self, HTTPStatus.NOT_FOUND)
+                send_status(self, HTTPStatus.NOT_FOUND)
 
         def do_POST(self):  # noqa: N802
             """Send a view."""
@@ -151,13 +151,13 @@ def handler_of(page: Page) -> type[BaseHTTPRequestHandler]:
             if name is None:
                 return
             if name != "view":
-                refuse(self, HTTPStatus.NOT_FOUND)
+                send_status(self, HTTPStatus.NOT_FOUND)
                 return
             try:
                 asked = json.loads(body_of(self))
                 reply = page.view(asked)
             except (ValueError, RecursionError):
-                refuse(self, HTTPStatus.BAD_REQUEST)
+                send_status(self, HTTPStatus.BAD_REQUEST)
                 return
             send(self, json.dumps(reply).encode(), "application/json")
 
@@ -170,10 +170,10 @@ def admitted(page: Page, handler: BaseHTTPRequestHandler) -> str | None:
     token, slash, name = urlsplit(handler.path).path.lstrip("/").partition("/")
     if len(host) != 1 or not HOST.fullmatch(host[0]) or (origin is not None and urlsplit(origin).netloc != host[0]) \
             or not hmac.compare_digest(token.encode("utf-8", "replace"), page.token.encode()):
-        refuse(handler, HTTPStatus.FORBIDDEN)
+        send_status(handler, HTTPStatus.FORBIDDEN)
         return None
     if not slash:
-        refuse(handler, HTTPStatus.NOT_FOUND)
+        send_status(handler, HTTPStatus.NOT_FOUND)
         return None
     return name
 
@@ -203,7 +203,7 @@ def send(handler: BaseHTTPRequestHandler, content: bytes, kind: str, nonce: str 
     handler.wfile.write(content)
 
 
-def refuse(handler: BaseHTTPRequestHandler, status: HTTPStatus) -> None:
+def send_status(handler: BaseHTTPRequestHandler, status: HTTPStatus) -> None:
     """Send an error without a content, and end the connection: a body may not have been read."""
     handler.close_connection = True
     headers(handler, status, "text/plain", "")

@@ -101,14 +101,16 @@ def made(function: Callable, recipe: str) -> Transformed:
     """The transformed function that a text names; KindError if it names none."""
     known = f"Write a transformation of f, as grad(f, argnums=(0, 1)); known are {', '.join(MAKERS)}."
     if len(recipe) > LONGEST:
-        raise KindError("the text of the transformation is too long", None, known)
+        raise KindError("the text of the transformation is too long", None,
+                        f"It may have {LONGEST} characters. {known}")
     try:
         fn = recipes.cooked(recipe.strip(), getattr(function, "fun", function), MAKERS)
     except TransformError as error:
         error.advice = error.advice or known
         raise
     except (SyntaxError, ValueError, TypeError, RecursionError, MemoryError) as error:
-        raise KindError(f"{recipe} is not a transformation: {error}", None, known) from error
+        why = error.msg if isinstance(error, SyntaxError) else error        # str() has the name of no file
+        raise KindError(f"{recipe} is not a transformation: {why}", None, known) from error
     if not is_transformed(fn):
         raise KindError("f alone is no transformation", None, known)
     return fn
@@ -126,7 +128,8 @@ def arguments(asked: Asked) -> tuple[tuple, dict[str, Any]]:
       Name the class with --args on the command line; the page may then name it too.
     """
     if len(asked.arguments) > LONGEST:
-        raise KindError("the text of the arguments is too long", None, f"It may have {LONGEST} characters.")
+        raise KindError("the text of the arguments is too long", None,
+                        f"It may have {LONGEST} characters: arrays are given by their lengths, as float64[1000].")
     trusted = set(re.findall(r"[\w.]+(?=\()", asked.trusted))
 
     def class_of(name):
@@ -173,7 +176,8 @@ def batch(value: Any, axis: Any) -> Any:
     if axis is None:
         return value
     if not isinstance(axis, int):
-        raise KindError(f"the page makes no batches along {axis!r}", None, "Give a number or None for each argument.")
+        raise KindError(f"the page makes no batches along {axis!r}", None,
+                        "Give in_axes a number or None for each argument, as in_axes=(0, None).")
     return mapped(lambda v: np.stack([np.asarray(v)] * BATCH, axis), value)
 
 def mapped(change: Callable, value: Any) -> Any:

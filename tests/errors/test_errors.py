@@ -28,7 +28,7 @@ PLACELESS = {"empty_argnums",                        # there is no line of the u
 }
 # what is asked of a file or on the command line has no place in a function
 PLACELESS |= {name for name, (_, case) in cases.CASES.items()
-              if case.__module__.endswith(("cases_review", "cases_devices", "cases_gpus"))} - {
+              if case.__module__.endswith(("cases_review", "cases_devices", "cases_gpus", "cases_live"))} - {
                   "shard_map_inside", "half_of_a_sum"}
 
 
