@@ -81,8 +81,8 @@ def series_with_a_term_too_few():
 @refused(RuleError)
 def jet_of_the_end_of_a_range():
     def f(x):
-        return np.sum(np.arange(x))
-    gs.jet(f, (3.0,), ((1.0, 0.0),))
+        return np.arange(0.0, x, 0.5)
+    gs.jet(f, (2.0,), ((1.0, 0.0),))
 
 
 @refused(RuleError)
