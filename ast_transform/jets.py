@@ -102,7 +102,7 @@ def state_and_time(reader, settings, base, args, words):
         if k not in found:
             raise KindError(f"solution needs floating-point arguments; {name} is not" if k < len(args) else
                             f"solution needs y and t; {name} is not given", place_of(base, name, caller_of(reader)),
-                            f"Convert it to float: 1.0 * {name}.")
+                            f"Convert it to float: 1.0 * {name}." if k < len(args) else "Give both.")
     return [0, 1]
 
 
@@ -115,7 +115,7 @@ def solved(reader, settings, call):
         raise KindError("y and its derivative must be arrays", place,
                         "gs.tree_util.ravel_pytree makes a vector of a tree.")
     if not isinstance(time, Var) or time.fact.dims:
-        raise KindError("t must be a number", place)
+        raise KindError("t must be a number", place, "Call it once for each time.")
     check_fit(state.fact, fact_of_value(rate), "y", "the derivative", place)
     function.body = drop_dead(function.body, function.result)
     return reader.engine.solution(function, state, time, f"solution_{function.label}", settings.order), list

@@ -160,7 +160,8 @@ def _read_name(reader, args, words, node):
     given = {**dict(zip(("x", "name"), args)), **words}
     name = known_value(reader, given["name"], "the name of a checkpoint", node)
     if not isinstance(name, str):
-        raise KindError(f"checkpoint_name takes a name, not {name!r}", here(reader, node))
+        raise KindError(f"checkpoint_name takes a name, not {name!r}", here(reader, node),
+                        'Write gs.checkpoint_name(x, "y").')
     policies = reader.build.again
     for var in variables_in(given["x"]):
         var.again = any(p.recomputes_name(name, var.again) for p in policies)

@@ -49,7 +49,7 @@ def jet(fun: Callable, primals: Sequence[Any], series: Sequence[Sequence[Any]], 
 def checked(primals: Any, series: Any) -> int:
     """The number of terms of each series; KindError unless it is one number."""
     if not isinstance(primals, (tuple, list)) or not isinstance(series, (tuple, list)):
-        raise KindError("primals and series must be tuples or lists")
+        raise KindError("primals and series must be tuples or lists", None, "Write gs.jet(f, (x,), ((1.0, 0.0),)).")
     if len(primals) != len(series):
         raise KindError(f"{len(primals)} primals and {len(series)} series are given", None, MATCH)
     for terms in series:

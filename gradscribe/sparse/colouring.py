@@ -76,10 +76,10 @@ def as_rows(pattern: Any) -> Any:
     return made
 
 
-def check_symmetric(rows: Any) -> None:
+def check_symmetric(rows: Any, advice: str = 'Take partition="column".') -> None:
     """Raises KindError unless a pattern is symmetric."""
     if rows.shape[0] != rows.shape[1] or (rows != rows.T).nnz:
-        raise KindError("the pattern is not symmetric", advice='Take partition="column".')
+        raise KindError("the pattern is not symmetric", advice=advice)
 
 
 def orders(lines):

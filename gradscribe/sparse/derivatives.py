@@ -10,6 +10,7 @@ from gradscribe.ast_transform.analysis.sparsity import sparsity
 from gradscribe.ast_transform.core.form import Var
 from gradscribe.ast_transform.core.kinds import Array
 from gradscribe.ast_transform.passes.described import fact_of
+from gradscribe.ast_transform.requirements import place_of, place_of_result
 from gradscribe.ast_transform.source.diagnose import KindError, ShapeError
 from gradscribe.ast_transform.transforms import identity
 from gradscribe.frames import public
@@ -24,6 +25,7 @@ from gradscribe.sparse.colouring import (
 )
 from gradscribe.transformed import Transformed
 
+SHAPE = "A pattern has a row for each entry of the result, and a column for each entry of the argument."
 AT_ONCE = 1 << 22           # entries of the directions of one call
 
 
@@ -98,12 +100,14 @@ class SparseDerivative:
         """(converted arguments, what is known of their kind)"""
         args = tuple(np.asarray(a) if isinstance(a, (np.ndarray, np.generic)) else a for a in args)
         if not -len(args) <= self.argnums < len(args):
-            raise KindError(f"argnums {self.argnums} is out of range: {len(args)} positional arguments given")
+            raise KindError(f"argnums {self.argnums} is out of range: {len(args)} positional arguments given",
+                            place_of(self.fun), "The first argument has the number 0.")
         x = np.asarray(args[self.argnums])
         if x.dtype.kind in "biu":
             x = x.astype(float)
         if x.dtype.kind != "f":
-            raise KindError(f"a sparse derivative is taken by an array of real numbers, not of {x.dtype}")
+            raise KindError(f"a sparse derivative is taken by an array of real numbers, not of {x.dtype}",
+                            place_of(self.fun), "Give the real and the imaginary parts as two rows of one array.")
         k = self.argnums % len(args)
         args = (*args[:k], x, *args[k + 1:])
         version = self.read.version_for(*self.read.given(args, {}))
@@ -119,12 +123,13 @@ class SparseDerivative:
         pattern = self.pattern_of(args, k) if self.given is None else self.given
         columns = np.size(args[k])
         if pattern.shape[1] != columns:
-            raise ShapeError(f"the pattern has {pattern.shape[1]} columns; the argument has {columns} entries")
+            raise ShapeError(f"the pattern has {pattern.shape[1]} columns; the argument has {columns} entries",
+                             place_of(self.fun), SHAPE)
         found = Found(pattern, outside)
         if self.how in SYMMETRIC:
             if self.given is None:
                 found.pattern = pattern = as_rows(pattern + pattern.T)
-            check_symmetric(pattern)
+            check_symmetric(pattern, "Give all of it, above and below the diagonal.")
         found.coloring = coloring(pattern, self.how)
         colors = found.coloring.colors
         if self.how == "column":
@@ -139,7 +144,7 @@ class SparseDerivative:
         """The pattern that the source of the function has."""
         names = self.read.parameter_names(len(args))
         form, pipeline = self.read.normal_form(names, self.read._described(args, {}, names)[0], {}, nested=False)
-        check_result(form)
+        check_result(form, self.fun)
         values = {p.value: a for p, a in zip(form.params, args) if isinstance(p.value, Var)}
         outside = dict(pipeline.reader.environment.captured.values())
         indptr, indices = sparsity(form, values, form.params[k].value, outside)
@@ -184,11 +189,12 @@ class SparseDerivative:
         whole = matrix(found.pattern, data)
         here, size = (m.T @ direction if self.how == "row" else m @ direction for m in (whole, abs(whole)))
         if here.shape != there.shape:
-            raise ShapeError(f"the pattern has {whole.shape[0]} rows; the result has {there.size} entries")
+            raise ShapeError(f"the pattern has {whole.shape[0]} rows; the result has {there.size} entries",
+                             place_of(self.fun), SHAPE)
         eps = max(np.finfo(d).eps for d in (data.dtype, direction.dtype))
         if np.any(np.abs(here - there) > 1e3 * eps * (size + np.abs(there).max(initial=0))):
             advice = "Give the pattern: sparsity=." if self.given is None else "Leave sparsity out."
-            raise KindError("the sparsity pattern lacks entries of the derivative", advice=advice)
+            raise KindError("the sparsity pattern lacks entries of the derivative", place_of(self.fun), advice)
         found.confirmed = True
 
 
@@ -222,11 +228,11 @@ def arrays(values):
     return [v for v in values if isinstance(v, (np.ndarray, np.generic, float, int, complex))]
 
 
-def check_result(form):
+def check_result(form, fun):
     """Raises KindError unless a function returns one array or number."""
     if not isinstance(fact_of(form.result), Array):
-        raise KindError("a sparse derivative is of a function that returns one array",
-                        advice="Return np.concatenate of the parts.")
+        raise KindError("a sparse derivative is of a function that returns one array", place_of_result(fun),
+                        "Return np.concatenate of the parts.")
 
 
 @public
