@@ -415,9 +415,9 @@ class Joblib:
         self.pickler = "cloudpickle" if importlib.util.find_spec("cloudpickle") else "joblib.externals.cloudpickle"
         self.workers = max(parallel._effective_n_jobs(), 1)
         if not getattr(parallel._backend, "supports_return_generator", False):
-            raise KindError(f"joblib's {type(parallel._backend).__name__} gives no result before all are there: none "
-                            "could be kept", None, 'Use backend="loky" or "threading", or give the Dask client or '
-                            "ray itself.")
+            raise KindError(f"joblib's {type(parallel._backend).__name__} gives no result before all are computed: "
+                            "none could be kept after an error", None,
+                            'Use backend="loky" or "threading", or give the Dask client or ray itself.')
         self.jobs: list = []
 
     def begin(self, jobs: list[bytes]) -> None:

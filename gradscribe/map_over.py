@@ -206,8 +206,8 @@ class Examples:
                 out.append(pickled(job, pickler))
             except Exception as error:
                 held = {**program.data, **{f"argument {p}": v for p, v in self.shared.items()}}
-                raise KindError(unsendable(held, pickler, error), None, "Give it as text that makes it: open files and "
-                                "make locks and connections inside the function.") from error
+                raise KindError(unsendable(held, pickler, error), None,
+                                "Make locks, connections and open files inside the function.") from error
         return out
 
     def key(self) -> str:
@@ -230,8 +230,11 @@ def unsendable(held: dict[str, Any], pickler: str, error: Exception) -> str:
 def axes_of(in_axes: Any, count: int) -> tuple:
     """One axis for each argument."""
     axes = (in_axes,) * count if in_axes is None or not isinstance(in_axes, (tuple, list)) else tuple(in_axes)
-    if not count or len(axes) != count:
-        raise KindError(f"in_axes has {len(axes)} entries, and there are {count} arguments of f")
+    if not count:
+        raise KindError("there are no arguments to map over", None, "Give the examples after f.")
+    if len(axes) != count:
+        raise KindError(f"in_axes has {len(axes)} entries, and f has {count} argument{'s' * (count > 1)}", None,
+                        "Give 0 or None for each argument.")
     if not all(axis is None or axis == 0 and type(axis) is int for axis in axes):
         raise KindError(f"in_axes must be 0 or None for each argument, not {in_axes!r}", None,
                         "Move the axis of examples to the front: np.moveaxis(x, k, 0).")
@@ -271,7 +274,8 @@ def one_length(columns: dict[int, tuple[bool, Any]]) -> int:
             found.setdefault(len(part), p)
     if len(found) > 1:
         (n, p), (m, q) = list(found.items())[:2]
-        raise KindError(f"argument {p} has {n} examples, and argument {q} has {m}")
+        raise KindError(f"argument {p} has {n} examples, and argument {q} has {m}", None,
+                        "Give as many of each; in_axes has None for an argument that all examples share.")
     return next(iter(found))
 
 
@@ -380,7 +384,8 @@ class Run:
             try:
                 content = pickled(chunk, "cloudpickle")
             except Exception:
-                raise KindError(f"examples {numbers[0]} to {numbers[-1]} cannot be sent: {error}", None,
+                which = f"examples {numbers[0]} to {numbers[-1]}" if numbers[1:] else f"example {numbers[0]}"
+                raise KindError(f"{which} cannot be sent: {error}", None,
                                 "Give arrays and numbers, and make other objects inside the function.") from error
         return Task(numbers, self.examples.of[numbers[0]], content)
 

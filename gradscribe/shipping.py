@@ -104,7 +104,7 @@ def of_version(fn: Transformed | Jitted, version: Any) -> Program:
                         "change its copy", place_of(fn.base), "Return what is changed.")
     if holds_children(fact_of(version.normal_form.result)):
         raise KindError(f"{fn.__name__} gives an object of a registered class, which is not sent", place_of(fn.base),
-                        "Return a tuple or a dictionary of its arrays.")
+                        "Give and return a tuple or a dictionary of its arrays.")
     if version.emitted is not None:
         data: dict[str, Any] = {}
         emitted = version.emitted
@@ -199,18 +199,22 @@ def add_function(module: Module, name: str, function: types.FunctionType) -> boo
         return True
     try:
         add_text(module, name, function)
-    except (LanguageError, SyntaxError) as error:
-        why = error.reason if isinstance(error, LanguageError) else "it assigns to a variable of the function around it"
-        imported(module, name, function, f"has no text: {why}")
+    except LanguageError as error:
+        imported(module, name, function, f"has no text: {error.reason}")
+    except SyntaxError:
+        imported(module, name, function, "assigns to a variable of the function around it, and another process would "
+                 "change its copy", "Return the value, and add up or collect the results after the call.")
     return True
 
 
-def imported(module: Module, name: str, value: Any, why: str) -> None:
+def imported(module: Module, name: str, value: Any, why: str,
+             advice: str = "Define it at the top of a module that the workers can import.") -> None:
     """Imports a value by its name; KindError with the reason why it must be, if it cannot."""
     known = getattr(value, "__qualname__", None) and getattr(value, "__module__", None)
     if not known or not module.add_import(name, value):
         called = getattr(value, "__qualname__", name)
-        raise KindError(f"{called} {why}", None, "Define it at the top of a module that the workers can import.")
+        place = place_of(value) if isinstance(value, types.FunctionType) else None
+        raise KindError(f"{called} {why}", place, advice)
 
 
 def add_text(module: Module, name: str, function: types.FunctionType) -> None:
@@ -235,10 +239,14 @@ def add_text(module: Module, name: str, function: types.FunctionType) -> None:
     module.annotated = True
     for outside in names_read(f"from __future__ import annotations\n{text}"):
         if outside in scope:
-            module.add(outside, scope[outside])
+            try:
+                module.add(outside, scope[outside])
+            except KindError as error:
+                error.origin = error.origin or place_of(function)
+                raise
         elif not hasattr(builtins, outside):
             raise KindError(f"{function.__name__} reads {outside}, which is not defined", place_of(function),
-                            "Define it before.")
+                            "Define it before the call.")
     module.definitions.append(text)
 
 
@@ -246,7 +254,7 @@ def defaults_of(args: ast.arguments, function: types.FunctionType) -> Iterable[t
     """((list, index) of the expression, value) of each default that is not written as a constant."""
     own = list(function.__defaults__ or ())
     if len(own) != len(args.defaults):
-        raise KindError(f"{function.__name__} has defaults that its text does not", place_of(function),
+        raise KindError(f"{function.__name__} has other defaults than its text", place_of(function),
                         "Write them in its header.")
     found: list = [((args.defaults, k), value) for k, value in enumerate(own)]
     words = function.__kwdefaults__ or {}

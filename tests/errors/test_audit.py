@@ -94,6 +94,9 @@ UNSEEN = {                          # why no case shows it: file: function and m
             "with columns of numbers and of bool",
             "_pint.in_root: a quantity in {} is given, whose zero is not that of the quantity"],
     },
+    "it enters the error of an example, which map_over raises as MapError: tests/library/test_map_over.py shows it": {
+        "gradscribe/map_over.py": ["Run.again", "Run.failed"],
+    },
     "a safeguard against wrong results: no program is known that comes here": {
         "codegen/join_forms.py": ["items_of: the parts to join must be known when compiling"],
         "ast_transform/reader/carries.py": [

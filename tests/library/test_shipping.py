@@ -297,7 +297,7 @@ REFUSED = [
     (gs.grad(sets), X, "container"), (gs.grad(counts), X, "changes"), (gs.grad(appends), X, "changes"),
     (gs.jit(counts), X, "changes"), (draws, X, "random generator"), (gs.jit(draws), X, "random generator"),
     (gs.vmap(lambda x: x + RNG.normal()), X, "random"),
-    (gs.jit(prints), X, "prints"), (gs.jit(writes), X, "changes"), (generator(1), 1.0, "has no text"),
+    (gs.jit(prints), X, "prints"), (gs.jit(writes), X, "changes"), (generator(1), 1.0, "assigns to a variable"),
     (local_rule(), X, "rule of its own"), (space["made"], X, "has no text"), (3.0, X, "not a function"),
     (gs.pmap(lambda x: x), np.ones((1, 3)), "devices"), (lambda x: x + random_stream.random(), 1.0, "random generator"),
     (lambda x: x + not_defined, X, "not_defined"),      # noqa: F821

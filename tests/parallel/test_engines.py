@@ -181,5 +181,5 @@ def test_a_parallel_that_is_in_use():
 @pytest.mark.parametrize("backend", ["multiprocessing", "sequential"])
 def test_a_backend_of_joblib_that_gives_all_at_once(backend):
     joblib = pytest.importorskip("joblib")
-    with pytest.raises(KindError, match="gives no result before all are there"):
+    with pytest.raises(KindError, match="gives no result before all are computed"):
         gs.map_over(joblib.Parallel(n_jobs=2, backend=backend), lambda x: x + 1, [1])
