@@ -82,8 +82,12 @@ def coefficients(rule: Rule) -> str:
 
 
 def _real(rule, sample):
-    """The arguments of a sample by name; None if one is complex or the call needs integers."""
+    """The arguments of a sample by name; None if one is complex, or this NumPy refuses the call."""
     args, words = sample
+    try:
+        rule.function(*args, **words)
+    except (TypeError, ValueError):
+        return None
     bound = rule.signature.bind(*args, **words)
     bound.apply_defaults()
     numbers = [v for a in rule.active for v in _leaves(bound.arguments[a])]
