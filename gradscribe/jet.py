@@ -62,6 +62,7 @@ def checked(primals: Any, series: Any) -> int:
     return lengths.pop()
 
 
+@public
 @_kept
 def jet_of(fun: Callable, order: int, factorial_scaled: bool = True) -> Transformed:
     """The function (x, ..., series of x, ...) -> (y, series of y), with its `source`: Taylor mode.

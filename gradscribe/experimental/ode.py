@@ -14,11 +14,13 @@ from gradscribe.api import _base, stop_gradient
 from gradscribe.ast_transform.core.rule import static
 from gradscribe.ast_transform.jets import solution
 from gradscribe.ast_transform.reader.operands import known_value, settle
+from gradscribe.frames import public
 from gradscribe.transformed import Transformed
 
 __all__ = ["coefficients", "taylor"]
 
 
+@public
 def coefficients(func: Callable, y: Any, t: Any, *args: Any, order: int) -> list:
     """The Taylor coefficients 1, ..., order in time of the solution of dy/dt = func(y, t, *args) through y at time t.
 

@@ -71,6 +71,7 @@ class SparseDerivative:
         k = self.argnums
         return vjp(lambda x: self.inner(*args[:k], x, *args[k + 1:]), args[k])[1](direction)[0]
 
+    @public
     def __call__(self, *args: Any) -> Any:
         """The derivative at arguments: shape (size of the result, size of the argument), rows and columns in C order.
 

@@ -17,13 +17,18 @@ from gradscribe.ast_transform.reader import dispatch
 ROOT = Path(__file__).resolve().parents[2]
 OURS = tuple(f"{ROOT / folder}{os.sep}" for folder in ("gradscribe", "ast_transform", "codegen", "runtime"))
 X = np.array([0.5, 1.5, 2.5])
-# these call what stands behind the command line and the bridge to PyTorch themselves
+# these call what stands behind the command line, the live page and the bridge to PyTorch themselves
 DIRECT = {
     "bench_without_kinds", "axes_that_are_words", "an_argument_that_is_not_there", "a_function_without_a_colon",
     "a_module_that_is_not_there", "a_function_that_is_not_there", "a_length_that_is_a_sum", "a_kind_that_is_not_known",
     "kinds_that_are_no_expression", "a_kind_of_an_object", "a_kind_of_dates",
     "a_class_that_is_not_there", "a_heading_with_another_call",
     "a_recipe_for_compiled_code", "tensor_on_a_device",
+    "field_of_a_batch_of_parts", "field_of_a_class_that_is_not_named", "field_of_a_function_alone",
+    "field_of_a_thousand_transformations", "field_of_an_unfinished_transformation", "field_of_another_name",
+    "field_of_arrays_that_are_too_large", "field_of_too_many_kinds", "kinds_with_more_entries_than_are_allowed",
+    "live_page_of_a_module_that_is_not_there", "live_page_on_a_port_beyond_the_last",
+    "live_page_on_a_port_of_the_system", "live_page_on_a_port_that_is_taken",
 }
 
 
