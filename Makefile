@@ -13,7 +13,7 @@ help:
 	@echo 'make test        tests of everything, in six minutes: part of them (no JAX); SAMPLE=1 takes another part'
 	@echo 'make test-all    every test, compiled: an hour; make costs: the same, and what each test takes'
 	@echo 'make cuda        kernels: by twins, in the simulator, assembled for sm_90; on the GPU where there is one'
-	@echo 'make check       lint, type hints and the fast tests, under a minute'
+	@echo 'make check       lint, type hints and some of the fast tests, under a minute'
 	@echo 'make types       type hints, by mypy; part of make check'
 	@echo 'make oracle      compare with JAX'
 	@echo 'make legibility  size of the emitted source against gradients written by hand'
@@ -104,7 +104,7 @@ costs: $(VENV)/.test
 
 check: types
 	$(BIN)/ruff check .
-	$(PYTEST) --sample $(SAMPLE) -m 'not slow' --ignore=tests/oracle
+	$(PYTEST) --sample $$(git rev-list --count HEAD 2>/dev/null || echo 0) --part 0.05 -m 'not slow' --ignore=tests/oracle
 
 # The packages lie side by side at the top level; as one package, which a type checker wants, they are links.
 types: $(VENV)/.test

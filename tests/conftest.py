@@ -18,6 +18,7 @@ gc.set_threshold(20_000, 20, 50)        # a compiler makes many small objects: b
 def pytest_addoption(parser):
     parser.addoption("--rewrite-golden", action="store_true", help="write the golden files instead of comparing")
     parser.addoption("--sample", type=int, help="run part of the tests, another part for each number")
+    parser.addoption("--part", type=float, default=1.0, help="with --sample: which part of it")
     parser.addoption("--plain", action="store_true", help="what is lowered for Numba runs as plain Python")
     parser.addoption("--costs", help="write the processor time of each test into COSTS.<worker>")
 
@@ -48,7 +49,7 @@ def pytest_collection_modifyitems(config, items):
         if "rule" in params and sample % 5:
             item.add_marker(pytest.mark.slow)
     if config.getoption("--sample") is not None:
-        items[:], left = sampling.chosen(items, config.getoption("--sample"))
+        items[:], left = sampling.chosen(items, config.getoption("--sample"), config.getoption("--part"))
         config.hook.pytest_deselected(items=left)
 
 

@@ -1,6 +1,7 @@
 """Which tests run in `make test`, and which of them compile: as many as a few minutes hold, other ones each time.
 
-`make test-all` runs every test as it stands.  With `--sample N` a test function runs for as many of its parameter sets
+`make check` runs a twentieth of that (`--part 0.05`), another one after each commit.  `make test-all` runs every test as
+it stands.  With `--sample N` a test function runs for as many of its parameter sets
 as its share of time allows, at least for one; N chooses which.  What is lowered for Numba runs as plain Python, which
 takes a fraction of the time and notices an entry beyond the end of an array; one test in a few compiles it.
 
@@ -13,6 +14,7 @@ takes a fraction of the time and notices an entry beyond the end of an array; on
 """
 import collections
 import contextlib
+import math
 import sys
 import zlib
 from pathlib import Path
@@ -44,8 +46,11 @@ def number(name: str, sample: int) -> int:
     return zlib.crc32(f"{name} {sample}".encode())
 
 
-def chosen(items: list, sample: int) -> tuple[list, list]:
-    """(those that run, those that do not); each says in `plain` whether it runs without compiling."""
+def chosen(items: list, sample: int, part: float = 1.0) -> tuple[list, list]:
+    """(those that run, those that do not); each says in `plain` whether it runs without compiling.
+
+    part: of the test functions; of one that runs whole, of its parameter sets.
+    """
     known, groups, kept, left = costs(), {}, [], []
     for item in items:
         groups.setdefault(function_of(item.nodeid), []).append(item)
@@ -56,7 +61,11 @@ def chosen(items: list, sample: int) -> tuple[list, list]:
         if cost > LONGEST and number(name, sample) % 1000 >= 1000 * RARE / cost:
             left += group
             continue
-        count = len(group) if name.startswith(WHOLE) else max(1, int(SHARE / cost)) if cost else len(group)
+        whole = name.startswith(WHOLE)
+        if not whole and number(f"part {name}", sample) % 1000 >= 1000 * part:
+            left += group
+            continue
+        count = math.ceil(part * len(group)) if whole else max(1, int(SHARE / cost)) if cost else len(group)
         order = sorted(group, key=lambda item: number(item.nodeid, sample))
         kept += order[:count]
         left += order[count:]
