@@ -1,9 +1,9 @@
 """Which tests run in `make test`, and which of them compile: as many as a few minutes hold, other ones each time.
 
-`make check` runs a twentieth of that (`--part 0.05`), another after each commit; `make test-all` every test as it stands.
+`make check` runs a twentieth of that, another after each commit (`--part`); `make test-all` every test as it stands.
 With `--sample N` a test function runs for as many of its parameter sets as its share of time allows, at least for one;
-N chooses which.  What is lowered for Numba runs as plain Python, which
-takes a fraction of the time and notices an entry beyond the end of an array; one test in a few compiles it.
+N chooses which.  What is lowered for Numba runs as plain Python, which takes a fraction of the time and notices an
+entry beyond the end of an array; one test in a few compiles it.
 
 - `tests/costs.txt` holds what each costly test function takes, in seconds of one core: plain, and compiled.
   `make costs` measures it.  A function that is not in it is new or cheap: all of it runs.
