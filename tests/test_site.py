@@ -12,8 +12,8 @@ import gradscribe as gs
 ROOT = Path(__file__).resolve().parent.parent
 SITE = Path(os.environ.get("GRADSCRIBE_SITE", ROOT / "no site"))
 pytestmark = pytest.mark.skipif(not SITE.is_dir(), reason="`make docs` builds the site, and runs this")
-PARTS = {"checkpoint_policies", "custom_batching", "custom_derivatives", "distributed", "example_libraries", "lax", "nn",
-         "optim", "random", "rule", "sparse", "testing", "tree", "tree_util"}
+PARTS = {"checkpoint_policies", "custom_batching", "custom_derivatives", "distributed", "example_libraries", "lax",
+         "nn", "optim", "random", "rule", "sparse", "testing", "tree", "tree_util"}
 INTERNAL = {"internal", "decisions", "seeds", "scaling"}
 
 
