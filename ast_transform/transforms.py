@@ -370,7 +370,7 @@ def leaves_of(values: Iterable) -> list:
     return out
 
 
-def differentiable(value):
+def differentiable(value: Any) -> bool:
     if isinstance(value, Struct):
         return any(differentiable(i) for i in value.items)
     fact = getattr(value, "fact", None)
