@@ -17,7 +17,8 @@ What an operation does comes from its record:
 - A linear one that only moves entries moves their sets.  Whether it does is found out by a run on labels.
 - Others run on arrays of `Token`s, where NumPy has a loop over objects: sums, products of matrices, differences.
 - One with an `axis` joins the sets along it.
-- In every other one, each result depends on every entry of its operands.
+- In every other one, and in a function with a custom derivative, which may differ from what it computes, each result
+  depends on every entry of its operands.
 
 >>> from gradscribe.ast_transform.examples import form
 >>> f = form("def f(x):\\n    y = x * 2.0\\n    y[1:] += x[:-1] ** 2\\n    return y", np.ones(3))
@@ -170,8 +171,10 @@ def marked(value, sets=None):
     if isinstance(value, (list, tuple)) and not isinstance(value, Traced):
         items = [marked(v, sets) for v in value]
         return type(value)(*items) if hasattr(value, "_fields") else type(value)(items)
-    if not isinstance(value, (np.ndarray, np.generic, float, complex, int)):
+    if value is None or isinstance(value, (str, type, np.dtype)):
         return value
+    if not isinstance(value, (np.ndarray, np.generic, float, complex, int)):
+        raise Refused(f"a {type(value).__name__} depends on numbers")
     if sets is None or not has_fractions(value):
         return Traced(value)
     return Traced(value, np.full(np.shape(value), sets, np.int64))
@@ -239,14 +242,18 @@ class Interpreter:
                     for leaf in parts_of(a))
         if kind == "elementwise" or not whole and not by_value and (kind or function in BY_INDEX):
             return
+        shapes, runs = list(map(np.shape, leaves(value))), 0
         for number in (0, 1, 2):
+            given = {k: filled(a, number) for k, a in words.items()}
             try:
-                given = {k: filled(a, number) for k, a in words.items()}
                 other = function(*(filled(a, number) for a in args), **given)
-            except Exception:
+            except Exception:                   # these numbers are not allowed: others may be
                 continue
-            if list(map(np.shape, leaves(other))) != list(map(np.shape, leaves(value))):
+            runs += 1
+            if list(map(np.shape, leaves(other))) != shapes:
                 raise Refused("the shape of a result depends on numbers")
+        if not runs:
+            raise Refused("whether the shape of a result depends on numbers is not known")
 
     def keeps_containers(self, function, args):
         """Whether an operation only rearranges the elements of a list."""
@@ -268,7 +275,11 @@ class Interpreter:
                 next(given, None)
         inner.env = {**self.env, **inner.env}
         inner.block(function.body)
-        return inner.value(function.result)
+        value = inner.value(function.result)
+        if function.custom is None or function.custom.rule.mode == "vmap":
+            return value
+        every = [s for a in [*args, *words.values()] for leaf in leaves(a) for s in np.ravel(sets_in(leaf))]
+        return marked(plain(value), self.unions.all_of(every))
 
     # statements
 
@@ -330,7 +341,7 @@ class Interpreter:
         except (Sequential, Refused):
             pass
         count = self.value(step.count)
-        sources = [self.value(source) for _, source in step.items]
+        sources = [self.source(source) for _, source in step.items]
         for c in step.carries:
             self.env[c.inner] = self.value(c.init)
         if is_traced(count):
@@ -342,6 +353,12 @@ class Interpreter:
                 self.carry(step)
         for c in step.carries:
             self.env[c.outer] = self.env[c.inner]
+
+    def source(self, node):
+        """What a loop goes over; of a range that depends on numbers, the one now: its entries are not known."""
+        if isinstance(node, Apply) and node.function is range:
+            return range(*(plain(self.value(a)) for a in node.args))
+        return self.value(node)
 
     def pass_of_for(self, step, sources, k, unknown=False):
         self.env[step.index] = Traced(k) if unknown else k
@@ -433,7 +450,7 @@ class Token:
     __neg__ = __pos__ = __abs__ = itself
     conjugate = sqrt = exp = log = sin = cos = tan = tanh = itself
     __bool__ = __float__ = __int__ = __index__ = __lt__ = __le__ = __gt__ = __ge__ = __eq__ = __ne__ = refused
-    __hash__ = None  # type: ignore[assignment]
+    __hash__ = None  # type: ignore[assignment]  # it has no equality
 
 
 class Dependence:
@@ -536,7 +553,7 @@ class Dependence:
         try:
             args, words = [with_labels(a) for a in self.args], {k: with_labels(a) for k, a in self.words.items()}
             out = np.asarray(self.function(*args, **words))
-        except Exception:
+        except Exception:                       # not with labels: another way is tried, the last of which is sound
             return None
         if out.shape != np.shape(self.value):
             return None
@@ -553,7 +570,7 @@ class Dependence:
         try:
             words = {k: self.as_tokens(a) for k, a in self.words.items()}
             sets = as_sets(self.function(*map(self.as_tokens, self.args), **words))
-        except Exception:
+        except Exception:                       # NumPy has no loop over objects, or a token is compared
             return None
         return Traced(self.value, sets) if np.shape(sets) == np.shape(self.value) else None
 

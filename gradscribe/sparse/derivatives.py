@@ -24,19 +24,21 @@ from gradscribe.sparse.colouring import (
     substituted,
 )
 from gradscribe.transformed import Transformed
+from gradscribe.tree_util import tree_map
 
 SHAPE = "A pattern has a row for each entry of the result, and a column for each entry of the argument."
 AT_ONCE = 1 << 22           # entries of the directions of one call
 
 
 class Found:
-    """What is known of one kind of arguments: the pattern by rows, the colouring, where the entries are, and whether a
-    product has confirmed them.
+    """What is known of one kind of arguments: the pattern by rows, the colouring, where the entries are, the shape of a
+    direction, and whether a product has confirmed the entries.
     """
-    __slots__ = ("coloring", "confirmed", "outside", "pattern", "places")
+    __slots__ = ("coloring", "confirmed", "outside", "pattern", "places", "shape")
 
     def __init__(self, pattern, outside):
-        self.pattern, self.outside, self.coloring, self.places, self.confirmed = pattern, outside, None, None, False
+        self.pattern, self.outside, self.coloring, self.places = pattern, outside, None, None
+        self.shape, self.confirmed = (), False
 
 
 class SparseDerivative:
@@ -127,6 +129,7 @@ class SparseDerivative:
             raise ShapeError(f"the pattern has {pattern.shape[1]} columns; the argument has {columns} entries",
                              place_of(self.fun), SHAPE)
         found = Found(pattern, outside)
+        found.shape = args[k].shape if self.how != "row" else np.shape(self.read.run(version, copies(self.read.given(args, {})[0])))
         if self.how in SYMMETRIC:
             if self.given is None:
                 found.pattern = pattern = as_rows(pattern + pattern.T)
@@ -177,9 +180,7 @@ class SparseDerivative:
 
     def product(self, directions, args, found):
         """The products with directions, a row for each."""
-        x = args[self.argnums]
-        shape = x.shape if self.how != "row" else np.shape(self.inner(*args))
-        out = np.asarray(self.products(directions.reshape(len(directions), *shape), args))
+        out = np.asarray(self.products(directions.reshape(len(directions), *found.shape), args))
         return out.reshape(len(directions), -1)
 
     def confirm(self, args, found, data):
@@ -211,6 +212,11 @@ def fixed(value):
     if isinstance(value, (np.ndarray, np.generic)):
         return value.shape, value.dtype.str, b"" if value.dtype.kind in "fc" else value.tobytes()
     return type(value) if isinstance(value, (float, complex)) else repr(value)
+
+
+def copies(args: Any) -> Any:
+    """Arguments of their own, for a function that may write into them."""
+    return tree_map(lambda a: a.copy() if isinstance(a, np.ndarray) else a, args)
 
 
 def matrix(pattern: Any, data: np.ndarray) -> Any:

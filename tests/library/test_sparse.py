@@ -404,3 +404,94 @@ def test_scipy_takes_them():
     best = minimize(rosenbrock, np.zeros(12), jac=gs.grad(rosenbrock), method="trust-constr",
                     hess=gs.sparse.hessian(rosenbrock, compile=False), options={"gtol": 1e-9})
     np.testing.assert_allclose(best.x, np.ones(12), atol=1e-6)
+
+
+def writes_into_its_argument(x):
+    for i in range(1, x.shape[0]):
+        x[i] += x[i - 1]
+    x[1:] = x[:-1] * x[1:]
+    return x
+
+
+@pytest.mark.parametrize("how", ["jacfwd", "jacrev"])
+@pytest.mark.parametrize("compiled", [False, True])
+def test_arguments_stay_as_they_are(how, compiled):
+    x = X.copy()
+    got = getattr(gs.sparse, how)(writes_into_its_argument, compile=compiled)(x)
+    np.testing.assert_array_equal(x, X)
+    np.testing.assert_allclose(got.toarray(), gs.jacfwd(writes_into_its_argument)(X.copy()), rtol=1e-13)
+
+
+@gs.custom_jvp
+def rounded(x):
+    return np.round(x)
+
+
+@rounded.defjvp
+def rounded_jvp(primals, tangents):
+    return np.round(primals[0]), tangents[0] * (primals[0] > 0)
+
+
+@gs.custom_vjp
+def signs(x):
+    return np.sign(x)
+
+
+signs.defvjp(lambda x: (np.sign(x), x), lambda x, dy: (dy * x,))
+
+
+def test_custom_derivatives_that_differ_from_their_functions():
+    """The first point shows no derivative, so that the comparison there would not notice a pattern without entries."""
+    def straight_through(x):
+        return rounded(x) * 2.0
+    made = gs.sparse.jacfwd(straight_through, compile=False)
+    assert made(np.full(6, -1.0)).count_nonzero() == 0
+    np.testing.assert_array_equal(made(np.abs(X)).toarray(), 2.0 * np.eye(6))
+
+    def reverse_only(x):
+        return signs(x) * 3.0
+    np.testing.assert_array_equal(gs.sparse.jacrev(reverse_only, compile=False)(X).toarray(), np.diag(3.0 * X))
+
+
+def passes_by_branch(x):
+    n = 2
+    if x[0] > 0:
+        n = 4
+    y = np.zeros(6)
+    for i in range(n):
+        y[0] = y[0] + x[i] ** 2
+    for i in range(n, n + 2):
+        y[i - n] += x[i] * x[5]
+    return y
+
+
+def at_a_whole_number(x):
+    return x[int(3 * x[0]) % 6] * x[1:3]
+
+
+def by_order(x):
+    i = np.argsort(x)
+    return x[i][:3] * x[3:] + x[np.argmax(x)]
+
+
+def chosen_numbers(x):
+    return np.array([x[1] if x[0] > 0 else x[2], max(x[3], x[4]), abs(x[5])])
+
+
+def counted(x):
+    y, k = x.copy(), 0
+    while y[0] < 3.0 and k < 5:
+        y = np.roll(y, 1) * 1.5 + 1.0
+        k += 1
+    return y * k
+
+
+@pytest.mark.parametrize("f", [branch, passes_by_branch, at_a_whole_number, by_order, chosen_numbers, counted],
+                         ids=lambda f: f.__name__)
+def test_one_pattern_holds_for_all_numbers(f):
+    made, rng = gs.sparse.jacfwd(f, compile=False), np.random.default_rng(11)
+    pattern = made.pattern(X)
+    for _ in range(12):
+        x = 1.5 * rng.normal(size=6)
+        np.testing.assert_allclose(made(x).toarray(), gs.jacfwd(f)(x), rtol=1e-11, atol=1e-13)
+        assert (made.pattern(x) != pattern).nnz == 0
