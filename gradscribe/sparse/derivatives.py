@@ -129,7 +129,9 @@ class SparseDerivative:
             raise ShapeError(f"the pattern has {pattern.shape[1]} columns; the argument has {columns} entries",
                              place_of(self.fun), SHAPE)
         found = Found(pattern, outside)
-        found.shape = args[k].shape if self.how != "row" else np.shape(self.read.run(version, copies(self.read.given(args, {})[0])))
+        found.shape = args[k].shape
+        if self.how == "row":
+            found.shape = np.shape(self.read.run(version, copies(self.read.given(args, {})[0])))
         if self.how in SYMMETRIC:
             if self.given is None:
                 found.pattern = pattern = as_rows(pattern + pattern.T)
