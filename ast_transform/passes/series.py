@@ -35,7 +35,7 @@ from gradscribe.ast_transform.core.form import (
     walk,
 )
 from gradscribe.ast_transform.core.rule import Rule
-from gradscribe.ast_transform.passes.activity import active_values, passes_on
+from gradscribe.ast_transform.passes.activity import active_values, passes_on, rule_of
 from gradscribe.ast_transform.passes.anf import spelled
 from gradscribe.ast_transform.passes.callees import has_custom_rule
 from gradscribe.ast_transform.passes.jvp import Forward, operation_of
@@ -135,7 +135,7 @@ class Series:
             active = {a for a, _, v in placed(bound) if isinstance(v, Var) and self.coefficient(v, k) is not None}
             term = forward.same_call(step, bound, active, rule) if active else None
             rows = [] if term is None else [term]
-        elif rule.kind == "bilinear" or rule.options.get("algebra") == "product":
+        elif is_product(rule):
             rows = [self.product(step, rule, bound, k)]
         elif "times" in rule.parts:
             rows = [self.quotient(step, rule, bound, k)]
@@ -218,7 +218,8 @@ class Series:
     def by_equation(self, step: Let, rule: Rule, bound: dict[str, Any], y: Any, k: int) -> list:
         """The terms of the coefficient k of an operation: one order less of what forward mode says."""
         if id(step.value) not in self.equations:
-            self.equations[id(step.value)] = [step.value, *self.equation(step, rule, bound, y)]
+            found = derivative_in_time(self.orders[0], step, rule, bound, y, self)
+            self.equations[id(step.value)] = [step.value, *found]
         found = self.equations[id(step.value)][1:]
         if rule.kind == "elementwise":
             rates = (self.rate_times(x, slope, k - 1) for x, slope in found)
@@ -237,25 +238,6 @@ class Series:
             if rate is not None and factor is not None:
                 terms.append(self.times(self.weight(j, k - j), self.build.multiply(rate, factor)))
         return self.total(terms)
-
-    def equation(self, step: Let, rule: Rule, bound: dict[str, Any], y: Any) -> list:
-        """The right side of y' = g(x, y, x'): (x, partial derivative) for functions of each entry, else terms."""
-        forward, found = self.orders[0], []
-        for a in dict.fromkeys(a for a, _, v in placed(bound) if isinstance(v, Var) and self.has_series(v)):
-            x = bound[a]
-            if a not in rule.active:
-                if rule.kind == "elementwise":
-                    continue
-                raise RuleError(f"{spelled(rule.function)} has no derivative with respect to {a}", step.origin,
-                                f"{forward.label} asks for it. Take gs.stop_gradient of it, or add it: docs/rules.md")
-            given = {"y": y, **bound}
-            if rule.kind == "elementwise":
-                name = f"taylor_{a}" if f"taylor_{a}" in rule.parts else f"partial_{a}"
-                found.append((x, self.written(partial(forward.part, rule, name, given), step)))
-            else:
-                given[f"{a}_dot"] = self.rate(x)
-                found.append(self.written(partial(forward.part, rule, f"jvp_{a}", given), step))
-        return found
 
     def own_equation(self, step: Let) -> tuple[list, list]:
         """(values, derivatives in t) of the results of a function with a custom rule for forward mode."""
@@ -372,6 +354,44 @@ class Series:
         (self.later, self.made, self.equations, self.rates, self.absent), tangents = before
         for forward, tangent in zip(self.orders, tangents):
             forward.tangent = tangent
+
+
+def is_by_rule(step: Let) -> bool:
+    """Whether the coefficients of an operation come from its record, not from where its operands go."""
+    return rule_of(getattr(operation_of(step), "function", None)) is not None
+
+
+def is_product(rule: Rule) -> bool:
+    """Whether an operation is linear in each of some operands."""
+    return rule.kind == "bilinear" or rule.options.get("algebra") == "product"
+
+
+def by_equation(rule: Rule) -> bool:
+    """Whether the coefficients of an operation follow from what forward mode says of its derivative."""
+    return rule.kind != "linear" and not is_product(rule) and "times" not in rule.parts
+
+
+def derivative_in_time(forward: Forward, step: Let, rule: Rule, bound: dict[str, Any], y: Any, series: Any) -> list:
+    """The right side of y' = g(x, y, x'): (x, partial derivative) for functions of each entry, else terms.
+
+    series: what says which values have coefficients, gives their derivatives in t, and adds what a rule writes.
+    """
+    found = []
+    for a in dict.fromkeys(a for a, _, v in placed(bound) if isinstance(v, Var) and series.has_series(v)):
+        x = bound[a]
+        if a not in rule.active:
+            if rule.kind == "elementwise":
+                continue
+            raise RuleError(f"{spelled(rule.function)} has no derivative with respect to {a}", step.origin,
+                            f"{forward.label} asks for it. Take gs.stop_gradient of it, or add it: docs/rules.md")
+        given = {"y": y, **bound}
+        if rule.kind == "elementwise":
+            name = f"taylor_{a}" if f"taylor_{a}" in rule.parts else f"partial_{a}"
+            found.append((x, series.written(partial(forward.part, rule, name, given), step)))
+        else:
+            given[f"{a}_dot"] = series.rate(x)
+            found.append(series.written(partial(forward.part, rule, f"jvp_{a}", given), step))
+    return found
 
 
 def compositions(k: int, count: int) -> Iterator[tuple[int, ...]]:

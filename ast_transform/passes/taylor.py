@@ -25,8 +25,9 @@ jet_f(x, x_d1, x_d2):
     t_d2 = t_9 + t_8
     return (t_2, [t_d1, t_d2])
 """
-from functools import partial
 from typing import Any
+
+import numpy as np
 
 from gradscribe.ast_transform.analysis.dtypes import of_several_dtypes
 from gradscribe.ast_transform.core.form import (
@@ -53,6 +54,7 @@ from gradscribe.ast_transform.passes.activity import active_values, begun_with, 
 from gradscribe.ast_transform.passes.callees import has_custom_rule, without_calls
 from gradscribe.ast_transform.passes.check import check_results
 from gradscribe.ast_transform.passes.coalescing import unset_values
+from gradscribe.ast_transform.passes.recurrences import Recurrences, Unordered
 from gradscribe.ast_transform.passes.reparametrise import reparametrised
 from gradscribe.ast_transform.passes.series import Series
 from gradscribe.ast_transform.passes.simplify import merge_common
@@ -80,40 +82,26 @@ class Taylor:
         """The function that returns the coefficients of the solution of state' = function(state, time, ...).
 
         The coefficient k of the right side is k + 1 times the coefficient k + 1 of the state.  Where the function has
-        no branch and no loop, each is computed once.  Otherwise K passes over all K of them start with zeros, and each
-        makes one more exact.
+        no branch and no loop, `recurrences.py` computes each once.  Otherwise K passes over all K of them start with
+        zeros, and each makes one more exact.
         """
         series = self.series
         series.orders[0].tangent[time] = Const(1.0)
         for forward in series.orders:
             forward.tangent[state] = Const(0.0)         # active, and not known yet
         body, result = self.begun(function)
-        out = self.build.block = []
-        if all(isinstance(step, (Let, Effect)) for step in body):
-            for forward in series.orders:
-                del forward.tangent[state]
-            self.by_turns(body, state, result)
-        else:
+        known = dict(self.build.made)
+        try:
+            out = self.build.block = []
+            terms = Recurrences(self.reader, self.label, len(series.orders)).run(body, result, state, time)
+        except Unordered:
+            out, self.build.made = [], known
+            self.build.block = out
             self.by_passes(body, state, result)
+            terms = Pack("list", tuple(forward.of(state) for forward in series.orders))
+            terms = self.build.apply(np.stack, terms)
         self.build.origin = None
-        terms = Pack("list", tuple(forward.of(state) for forward in series.orders))
         return Function(self.label, function.params, out, terms, function.about, dict(function.notes))
-
-    def by_turns(self, body: list, state: Var, rate: Var) -> None:
-        """The coefficients of a solution, each after those of lower order."""
-        series = self.series
-        for step in body:
-            self.build.block.append(step)
-            if isinstance(step, Let):
-                series.remember(step)
-                if passes_on(step.value, series.active):
-                    series.later.update((t, partial(series.set_coefficient, step)) for t in step.targets
-                                        if t in series.active)
-        for k, forward in enumerate(series.orders, 1):
-            found = series.raised(series.coefficient(rate, k - 1), k)
-            if found is not None:
-                forward.define(state, found)
-                series.named((state,), k)
 
     def by_passes(self, body: list, state: Var, rate: Var) -> None:
         """The coefficients of a solution, by passes over all of them."""

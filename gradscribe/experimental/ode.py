@@ -21,14 +21,14 @@ __all__ = ["coefficients", "taylor"]
 
 
 @public
-def coefficients(func: Callable, y: Any, t: Any, *args: Any, order: int) -> list:
+def coefficients(func: Callable, y: Any, t: Any, *args: Any, order: int) -> np.ndarray:
     """The Taylor coefficients 1, ..., order in time of the solution of dy/dt = func(y, t, *args) through y at time t.
 
-    y is an array or a number of floating-point type, and so is each coefficient.  Where func has neither branches nor
-    loops, the cost grows with order**2, otherwise with order**3.
+    y is an array or a number of floating-point type; the coefficients are along a new first axis.  Where func has
+    neither branches nor loops, the cost grows with order**2, otherwise with order**3.
 
     >>> coefficients(lambda y, t: y, 6.0, 0.0, order=3)
-    [6.0, 3.0, 1.0]
+    array([6., 3., 1.])
     """
     return solution_of(func, order)(y, t, *args)
 
@@ -85,7 +85,7 @@ def taylor(func: Callable, y0: Any, t: Any, *args: Any, order: int | None = None
         while begin + h < times[i]:
             y = y + _summed(terms, h)
             begin = begin + h
-            terms = np.stack(coefficients(func, y, begin, *args, order=degree))
+            terms = coefficients(func, y, begin, *args, order=degree)
             h = stop_gradient(_step(func, y, begin, args, terms, tol, times[-1] - begin))
             steps += 1
             if steps > mxstep:
