@@ -81,9 +81,9 @@ class Taylor:
     def solution(self, function: Function, state: Var, time: Var) -> Function:
         """The function that returns the coefficients of the solution of state' = function(state, time, ...).
 
-        The coefficient k of the right side is k + 1 times the coefficient k + 1 of the state.  Where the function has
-        no branch and no loop, `recurrences.py` computes each once.  Otherwise K passes over all K of them start with
-        zeros, and each makes one more exact.
+        The coefficient k of the right side is k + 1 times the coefficient k + 1 of the state: `recurrences.py`.  What
+        that does not take, lists and functions with custom rules, has K passes over all K coefficients, which start
+        with zeros; each pass makes one more exact.
         """
         series = self.series
         series.orders[0].tangent[time] = Const(1.0)
@@ -93,7 +93,8 @@ class Taylor:
         known = dict(self.build.made)
         try:
             out = self.build.block = []
-            terms = Recurrences(self.reader, self.label, len(series.orders)).run(body, result, state, time)
+            found = Recurrences(self.reader, self.label, len(series.orders), series.active)
+            terms = found.run(body, result, state, time)
         except Unordered:
             out, self.build.made = [], known
             self.build.block = out
