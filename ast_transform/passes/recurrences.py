@@ -54,7 +54,14 @@ from gradscribe.ast_transform.passes.activity import passes_on
 from gradscribe.ast_transform.passes.callees import has_custom_rule
 from gradscribe.ast_transform.passes.described import fact_of
 from gradscribe.ast_transform.passes.jvp import Forward, operation_of
-from gradscribe.ast_transform.passes.series import by_equation, derivative_in_time, in_place, is_by_rule, is_product
+from gradscribe.ast_transform.passes.series import (
+    by_equation,
+    derivative_in_time,
+    in_place,
+    is_by_rule,
+    is_product,
+    own_derivative_in_time,
+)
 from gradscribe.ast_transform.passes.simplify import key_of
 from gradscribe.ast_transform.passes.tangents import expanded, in_its_dtype
 from gradscribe.ast_transform.passes.words import is_plain, word
@@ -67,19 +74,14 @@ class Unordered(Exception):
     """The coefficients of these statements are not computed as rows of arrays."""
 
 
-def convolved(a, b, k):
-    """Row k of a product."""
-    return np.sum(a[:k + 1] * b[:k + 1][::-1], axis=0)
+def convolved(a, b, end):
+    """The last of `end` rows of a product."""
+    return np.sum(a[:end] * b[:end][::-1], axis=0)
 
 
-def convolved_before(a, b, k):
-    """Row k - 1 of a product."""
-    return np.sum(a[:k] * b[:k][::-1], axis=0)
-
-
-def convolved_rest(a, b, k):
-    """Row k of a product, without the term that has row k of b."""
-    return np.sum(a[1:k + 1] * b[:k][::-1], axis=0)
+def convolved_rest(a, b, k, end):
+    """Row k = end - 1 of a product, without the term that has row k of b."""
+    return np.sum(a[1:end] * b[:k][::-1], axis=0)
 
 
 class Recurrences:
@@ -122,7 +124,7 @@ class Recurrences:
         self.group.given[state] = rows
 
         def advance():
-            following = self.build.apply(operator.add, self.group.index[0], Const(1))
+            following = self.after(0)
             self.rows[0].tangent[state] = self.build.divide(self.row_of(rate, 0), following)
             self.kept(state, 0, following)
         self.group.passes.append(advance)
@@ -245,9 +247,16 @@ class Recurrences:
             if isinstance(step, Effect):
                 self.build.block.append(rebuilt(step, self.same, list))
                 continue
-            self.added(rebuilt(step, self.same, list), self.same)
+            step = rebuilt(step, self.same, list)
+            if has_custom_rule(step) and passes_on(step.value, self.members):
+                self.by_own_rule(step)
+            else:
+                self.added(step, self.same)
             while self.group.waiting:
-                self.planned(self.group.waiting.pop(0))
+                inner, depth = self.group.waiting.pop(0)
+                self.group.depth = depth + 1
+                self.planned(inner)
+            self.group.depth = 0
 
     def added(self, step: Let, same: dict[Var, Any]) -> None:
         """Adds a statement before the loop; a value that is there already is not computed again."""
@@ -259,23 +268,41 @@ class Recurrences:
             self.known[key] = step.targets[0]
         self.group.before.append(step)
         self.build.made.update(dict.fromkeys(step.targets, step.value))
-        if passes_on(step.value, self.members):
+        if passes_on(step.value, self.members) and self.group.depth <= max(0, self.order - 2):
             if has_custom_rule(step):
                 raise Unordered
             self.joined(step)
-            self.group.waiting.append(step)
+            self.group.waiting.append((step, self.group.depth))
 
-    def planned(self, step: Let) -> None:
+    def planned(self, step: Let, late: int = 0) -> None:
         """Adds to a pass what computes the row of a statement, after that of all values that it reads."""
         if is_by_rule(step):
-            forward = self.rows[0]
+            forward = self.rows[late]
             rule, bound, y = forward.checked(step)
-            if by_equation(rule):
+            if by_equation(rule) and (rule.kind == "elementwise" or not late):
                 found = self.group.equations[id(step)] = derivative_in_time(forward, step, rule, bound, y, self)
-                if rule.kind == "elementwise":
+                if rule.kind == "elementwise" and not late:
                     for x, _ in found:
                         self.rate(x)
-        self.group.passes.append(partial(self.row, step, 0))
+        self.group.passes.append(partial(self.row, step, late))
+
+    def by_own_rule(self, step: Let) -> None:
+        """Adds the values that a custom rule gives, and to a pass what computes their rows from their derivatives."""
+        self.group.own_call = step
+        values, rates = own_derivative_in_time(self.rows[0], step, self)
+        self.group.own_call = None
+        if self.group.late.intersection(values):
+            raise Unordered
+        self.group.before += [Let((t,), y, step.origin) for t, y in zip(step.targets, values) if y is not t]
+        self.joined(step)
+
+        def row():
+            for t, rate in zip(step.targets, rates):
+                found = self.from_late(rate)
+                if t.fact.differentiable and found is not None:
+                    self.rows[0].define(t, found)
+                    self.kept(t, 0)
+        self.group.passes.append(row)
 
     def joined(self, step: Let) -> None:
         """Notes that the results of a statement have coefficients."""
@@ -314,13 +341,17 @@ class Recurrences:
             if not isinstance(inner, Let):
                 raise Unordered
             inner = rebuilt(inner, same, list)
-            if self.group.late.isdisjoint(operands(inner.value)):
+            call = self.group.own_call
+            if call is not None and has_custom_rule(inner) and is_same_call(inner.value, call.value):
+                self.group.before.append(Let(call.targets, inner.value, inner.origin))
+                same.update(zip(inner.targets, call.targets))
+            elif self.group.late.isdisjoint(operands(inner.value)):
                 self.added(inner, same)
-                continue
-            self.build.made.update(dict.fromkeys(inner.targets, inner.value))
-            self.joined(inner)
-            self.group.late.update(t for t in inner.targets if t in self.members)
-            self.group.passes.append(partial(self.row, inner, 1))
+            else:
+                self.build.made.update(dict.fromkeys(inner.targets, inner.value))
+                self.joined(inner)
+                self.group.late.update(t for t in inner.targets if t in self.members)
+                self.planned(inner, 1)
         return in_place(result, same)
 
     def ended(self) -> None:
@@ -393,6 +424,10 @@ class Recurrences:
             self.stacks[v] = self.group.carried[v] = Var(self.name(v), fact, TANGENT)
         return self.stacks[v]
 
+    def after(self, late: int) -> Any:
+        """The number of the row after the one that is computed."""
+        return self.group.index[0] if late else self.build.apply(operator.add, self.group.index[0], Const(1))
+
     def item(self, v: Var, k: Any) -> Any:
         return self.build.item(self.stack(v), k, f"{self.plain_name(v)}_k", TANGENT)
 
@@ -446,9 +481,9 @@ class Recurrences:
         elif "times" in rule.parts:
             terms = [self.quotient(step, rule, bound, late)]
         elif found is None:
-            raise Unordered                 # it is not linear in a rate
+            raise Unordered                 # only what is linear in a rate is late
         elif rule.kind == "elementwise":
-            terms = [self.from_rates(found)]
+            terms = [self.from_partials(found, late)]
         else:
             terms = [self.from_late(term) for term in found]
         terms = [t for t in terms if t is not None]
@@ -481,7 +516,7 @@ class Recurrences:
         if len(slots) == 1:
             return with_these(forward.whole_tangent(operand[0]))
         if len(slots) == 2 and rule.kind == "elementwise" and alike(*operand):
-            return inline_part(self.reader, convolved, [*map(self.stack, operand), k])
+            return inline_part(self.reader, convolved, [*map(self.stack, operand), self.after(late)])
         return terms((), operand, k) if slots else None
 
     def quotient(self, step: Let, rule: Rule, bound: dict[str, Any], late: int) -> Any:
@@ -492,7 +527,7 @@ class Recurrences:
         entries = rule.kind == "elementwise"
         left = self.row_of(dividend, late) if entries else forward.whole_tangent(dividend)
         if divisor in self.members and entries and alike(divisor, y):
-            rest = inline_part(self.reader, convolved_rest, [self.stack(divisor), self.stack(y), k])
+            rest = inline_part(self.reader, convolved_rest, [self.stack(divisor), self.stack(y), k, self.after(late)])
             left = self.build.negative(rest) if left is None else self.build.subtract(left, rest)
         elif divisor in self.members:
             def less(j, back):
@@ -504,21 +539,24 @@ class Recurrences:
             return None
         return self.build.divide(left, divisor) if entries else forward.call_with(step, rule, bound, {names[0]: left})
 
-    def from_rates(self, found: list) -> Any:
-        """Row k of y from y' = the sum of partial derivatives times rates."""
+    def from_partials(self, found: list, late: int) -> Any:
+        """Row k of y from y' = the sum of partial derivatives times rates; row k - 1 of what is linear in a rate."""
         whole, parts, (k, before) = [], [], self.group.index
         for x, slope in found:
-            rate = self.group.rates[x]
+            moved = x if late else self.group.rates[x]
+            if isinstance(slope, Const) and slope.value == 0:
+                continue
+            if late and x not in self.group.late:
+                raise Unordered
             if slope not in self.members:
-                if not isinstance(slope, Const) or slope.value != 0:
-                    whole.append(self.build.multiply(self.row_of(x, 0), slope))
+                whole.append(self.build.multiply(self.row_of(x, late), slope))
             elif alike(x, slope):
-                parts.append(inline_part(self.reader, convolved_before, [self.stack(rate), self.stack(slope), k]))
+                parts.append(inline_part(self.reader, convolved, [self.stack(moved), self.stack(slope), k]))
             else:
-                term = partial(self.times, rate, slope)
+                term = partial(self.times, moved, slope)
                 parts.append(self.summed(term(Const(0), before), before, term))
         if parts:
-            whole.append(self.build.divide(self.total(parts), k))
+            whole.append(self.total(parts) if late else self.build.divide(self.total(parts), k))
         return self.total(whole) if whole else None
 
     def times(self, a: Var, b: Var, j: Any, k: Any) -> Any:
@@ -553,15 +591,19 @@ class Recurrences:
 class Group:
     """A run of statements with one loop over the orders.
 
-    before: the statements, before the loop; waiting: those whose part of a pass is not planned; passes: what a pass
-    does; own: values whose rows it computes; late: those whose row k - 1 pass k computes; rates: {value: its derivative
-    in t}; equations: {statement: what forward mode says of it}; given: arrays of coefficients that have rows already;
-    carried: {value: its array at the beginning of a pass}; index: k and k - 1
+    before: the statements, before the loop; depth: how many derivatives led to the next one, of which only the rows
+    below order - depth are read; waiting: those whose part of a pass is not planned, with their depths; passes: what a
+    pass does; own: values whose rows it computes; late: those whose row k - 1 pass k computes; rates: {value: its
+    derivative in t}; equations: {statement: what forward mode says of it}; own_call: the call whose custom rule is
+    read; given: arrays of coefficients that have rows already; carried: {value: its array at the beginning of a pass};
+    index: k and k - 1
     """
 
     def __init__(self, before: list) -> None:
         self.before = before
-        self.waiting: list[Let] = []
+        self.waiting: list[tuple[Let, int]] = []
+        self.depth = 0
+        self.own_call: Let | None = None
         self.passes: list[Callable[[], None]] = []
         self.own: set[Var] = set()
         self.late: set[Var] = set()
@@ -575,6 +617,12 @@ class Group:
 def alike(a: Var, b: Var) -> bool:
     """Whether two values have the same axes."""
     return a.fact.rank == b.fact.rank and all(m.same(n) for m, n in zip(a.fact.dims, b.fact.dims))
+
+
+def is_same_call(a: Apply, b: Apply) -> bool:
+    """Whether two calls of functions with custom rules are calls of one function with the same operands."""
+    return a.function.custom.rule is b.function.custom.rule and len(a.args) == len(b.args) and all(
+        m is n for m, n in zip(a.args, b.args))
 
 
 def is_plain_array(v: Var) -> bool:

@@ -241,32 +241,9 @@ class Series:
 
     def own_equation(self, step: Let) -> tuple[list, list]:
         """(values, derivatives in t) of the results of a function with a custom rule for forward mode."""
-        callee = step.value.function
-        rule = callee.custom.rule
-        if rule.mode != "jvp":
-            raise RuleError(f"{callee.label} has a custom reverse rule only, forward mode is asked for", step.origin,
-                            "Give it gs.custom_jvp, which serves both modes.")
         if id(step.value) not in self.equations:
-            args = given_to_rule(step, self.active)
-            fixed = [args[k] for k in rule.nondiff_argnums]
-            primals = [a for k, a in enumerate(args) if k not in rule.nondiff_argnums]
-
-            def rate_of(value):
-                if isinstance(value, Struct):
-                    return Struct(value.kind, [rate_of(i) for i in value.items], value.keys, value.cls)
-                if isinstance(value, Var) and self.has_series(value):
-                    return self.rate(value)
-                absent = rule.symbolic_zeros and is_array(value)
-                return zero_of(self.reader, value) if absent else self.orders[0].of(value)
-
-            def read():
-                given = [*fixed, Struct("tuple", primals), Struct("tuple", list(map(rate_of, primals)))]
-                found = [result_operand(self.reader, without_zeros(self.reader, part))
-                         for part in pair_of(self.reader, callee, given, step)]
-                return Struct("tuple", [Struct("tuple", leaves_by_rule(callee, part, "the rule", step.origin))
-                                        for part in found])
-            made = self.written(read, step)
-            self.equations[id(step.value)] = [step.value, *(part.items for part in made.items)]
+            values, rates = own_derivative_in_time(self.orders[0], step, self)
+            self.equations[id(step.value)] = [step.value, values, rates]
         return tuple(self.equations[id(step.value)][1:])
 
     def has_series(self, v: Var) -> bool:
@@ -392,6 +369,34 @@ def derivative_in_time(forward: Forward, step: Let, rule: Rule, bound: dict[str,
             given[f"{a}_dot"] = series.rate(x)
             found.append(series.written(partial(forward.part, rule, f"jvp_{a}", given), step))
     return found
+
+
+def own_derivative_in_time(forward: Forward, step: Let, series: Any) -> tuple[list, list]:
+    """(values, derivatives in t) of the results of a function with a custom rule for forward mode."""
+    callee, reader = step.value.function, forward.reader
+    rule = callee.custom.rule
+    if rule.mode != "jvp":
+        raise RuleError(f"{callee.label} has a custom reverse rule only, forward mode is asked for", step.origin,
+                        "Give it gs.custom_jvp, which serves both modes.")
+    args = given_to_rule(step, forward.active)
+    fixed = [args[k] for k in rule.nondiff_argnums]
+    primals = [a for k, a in enumerate(args) if k not in rule.nondiff_argnums]
+
+    def rate_of(value):
+        if isinstance(value, Struct):
+            return Struct(value.kind, [rate_of(i) for i in value.items], value.keys, value.cls)
+        if isinstance(value, Var) and series.has_series(value):
+            return series.rate(value)
+        absent = rule.symbolic_zeros and is_array(value)
+        return zero_of(reader, value) if absent else forward.of(value)
+
+    def read():
+        given = [*fixed, Struct("tuple", primals), Struct("tuple", list(map(rate_of, primals)))]
+        found = [result_operand(reader, without_zeros(reader, part)) for part in pair_of(reader, callee, given, step)]
+        return Struct("tuple", [Struct("tuple", leaves_by_rule(callee, part, "the rule", step.origin))
+                                for part in found])
+    values, rates = series.written(read, step).items
+    return values.items, rates.items
 
 
 def compositions(k: int, count: int) -> Iterator[tuple[int, ...]]:

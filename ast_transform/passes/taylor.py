@@ -35,7 +35,6 @@ from gradscribe.ast_transform.core.form import (
     TEMPORARY,
     Carry,
     Const,
-    Effect,
     For,
     Function,
     If,
