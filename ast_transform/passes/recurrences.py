@@ -87,14 +87,16 @@ def convolved_rest(a, b, k, end):
 class Recurrences:
     """The coefficients of one solution.
 
-    members: values that have coefficients; stacks: {value: the array of its coefficients, as far as they are known};
-    same: {value: the one that is used in its place}; known: {operation: its value}; end: how many rows are computed;
-    group: the run of statements whose loop is being made; rows: forward mode at the rows k and k - 1 of that loop
+    members: values that have coefficients; visible: values that are there before the loop that is made; stacks: {value:
+    the array of its coefficients, as far as they are known}; same: {value: the one that is used in its place}; known:
+    {operation: its value}; end: how many rows are computed; group: the run of statements whose loop is being made;
+    rows: forward mode at the rows k and k - 1 of that loop
     """
 
     def __init__(self, reader: Any, label: str, order: int, active: set[Var]) -> None:
         self.reader, self.build, self.order, self.active = reader, reader.build, order, active
         self.members: set[Var] = set()
+        self.visible: list[Var] = []
         self.stacks: dict[Var, Any] = {}
         self.same: dict[Var, Any] = {}
         self.known: dict[Any, Var] = {}
@@ -107,6 +109,7 @@ class Recurrences:
     def run(self, body: list, result: Any, state: Var, time: Var) -> Var:
         """The coefficients 1, ..., order of the solution as rows of an array; its statements join the block."""
         self.members |= {state, time}
+        self.visible += [state, time]
         self.stacks[time] = self.with_rows(time, *(time, Const(1.0))[:self.order])
         if all(isinstance(step, (Let, Effect)) for step in body):
             found = self.by_turns(body, result, state)
@@ -173,20 +176,20 @@ class Recurrences:
 
     def inside(self, body: list) -> list:
         """The statements of an inner block; `self.stacks` is what it is at its end."""
-        outer, known = self.build.block, dict(self.known)
+        outer, known, visible = self.build.block, dict(self.known), list(self.visible)
         self.build.block = block = []
         self.block(body)
-        self.build.block, self.known = outer, known
+        self.build.block, self.known, self.visible = outer, known, visible
         return block
 
     def branch(self, step: If) -> None:
         joined = [j for j in step.joins if j.var in self.active]
-        before, arms = dict(self.stacks), []
+        before, visible, arms = dict(self.stacks), list(self.visible), []
         for arm, side in ((step.then, "then"), (step.orelse, "orelse")):
             block, outer = self.inside(arm), self.build.block
             self.build.block = block
             arms.append((block, [self.handed(substituted(getattr(j, side), self.same), j.var) for j in joined]))
-            self.build.block, self.stacks = outer, dict(before)
+            self.build.block, self.stacks, self.visible = outer, dict(before), list(visible)
         joins = [Join(j.var, substituted(j.then, self.same), substituted(j.orelse, self.same)) for j in step.joins]
         for j, then, orelse in zip(joined, arms[0][1], arms[1][1]):
             joins.append(Join(self.new_stack(j.var), then, orelse))
@@ -195,7 +198,7 @@ class Recurrences:
     def loop(self, step: For | While) -> None:
         active = [c for c in step.carries if c.inner in self.active]
         inits = [self.handed(c.init, c.outer) for c in active]
-        before = dict(self.stacks)
+        before, visible = dict(self.stacks), list(self.visible)
         inner = [self.new_stack(c.inner) for c in active]
         outer = self.build.block
         self.build.block = block = []
@@ -207,7 +210,7 @@ class Recurrences:
         block += self.inside(step.body)
         self.build.block = block
         nexts = [self.handed(substituted(c.next, self.same), c.inner) for c in active]
-        self.build.block, self.stacks = outer, before
+        self.build.block, self.stacks, self.visible = outer, before, visible
         carries = [Carry(c.inner, c.init, substituted(c.next, self.same), c.outer) for c in step.carries]
         carries += [Carry(stack, init, following, self.new_stack(c.outer))
                     for c, stack, init, following in zip(active, inner, inits, nexts)]
@@ -222,6 +225,7 @@ class Recurrences:
         if not is_plain_array(v):
             raise Unordered
         self.members.add(v)
+        self.visible.append(v)
         self.stacks[v] = Var(self.name(v), self.fact(v), TANGENT) if stack is None else stack
         return self.stacks[v]
 
@@ -268,6 +272,7 @@ class Recurrences:
             self.known[key] = step.targets[0]
         self.group.before.append(step)
         self.build.made.update(dict.fromkeys(step.targets, step.value))
+        self.visible += [t for t in step.targets if isinstance(t.fact, Array)]
         if passes_on(step.value, self.members) and self.group.depth <= max(0, self.order - 2):
             if has_custom_rule(step):
                 raise Unordered
@@ -410,11 +415,10 @@ class Recurrences:
         d = d.normal()
         if d.symbol is None:
             return Const(d.offset)
-        for v in self.members:
-            if v not in self.group.late:
-                for k, other in enumerate(v.fact.dims):
-                    if other.same(d):
-                        return self.build.length(v, k)
+        for v in self.visible:
+            for k, other in enumerate(v.fact.dims):
+                if other.same(d):
+                    return self.build.length(v, k)
         raise Unordered
 
     def stack(self, v: Var) -> Any:

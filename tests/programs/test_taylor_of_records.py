@@ -1,4 +1,4 @@
-"""Every record under Taylor mode: three orders along a curve against forward mode, nested three times."""
+"""Every record under Taylor mode: three orders along a curve against nested forward mode; solutions of an equation."""
 import importlib
 import pkgutil
 import warnings
@@ -13,6 +13,7 @@ from gradscribe.ast_transform import rules as tables
 from gradscribe.ast_transform.core.rule import RULES
 from gradscribe.ast_transform.source.diagnose import TransformError
 from gradscribe.ast_transform.source.read import from_text
+from gradscribe.experimental import ode
 from gradscribe.trial import leaves
 
 for found in pkgutil.iter_modules(tables.__path__):
@@ -93,3 +94,61 @@ def series_of(value, found):
     if isinstance(value, (list, tuple)):
         return [terms for v, part in zip(value, found, strict=True) for terms in series_of(v, part)]
     return [found]
+
+
+def with_an_equation(rule, index):
+    """(f, y) of a differential equation y' = f(y, t) whose right side calls the function of a record; None if none."""
+    args, kwargs = rule.samples(np.random.default_rng(7))[index]
+    value, space, lines, names, at = rule.function(*args, **kwargs), {"function": rule.function, "np": np}, [], [], 0
+    for n, a in enumerate(args):
+        names.append(f"a{n}")
+        space[f"a{n}"] = a
+        if moving(a):
+            of_y = {0: f"y[{at}]", 1: f"y[{at}:{at + np.size(a)}]"}.get(
+                np.ndim(a), f"y[{at}:{at + np.size(a)}].reshape({np.shape(a)})")
+            lines.append(f"    a{n} = b{n} + 0.05 * {of_y}\n")
+            space[f"b{n}"] = space.pop(f"a{n}")
+            at += np.size(a)
+    space.update({f"{word}_": a for word, a in kwargs.items()})
+    inside = ", ".join(names + [f"{word}={word}_" for word in kwargs])
+    sums = list(sums_of(value, "out"))
+    if not at or not sums:
+        return None
+    space["weights"] = np.linspace(0.3, 1.1, at)
+    text = "".join(["def f(y, t):\n", *lines, f"    out = function({inside})\n",
+                    f"    return weights * np.sin({' + '.join(sums)}) + 0.1 * t * y\n"])
+    return from_text(text, space, f"<equation {next(COUNT)}>"), np.linspace(-0.1, 0.2, at)
+
+
+def sums_of(value, name):
+    """The sums of the floating-point arrays in a result, as text."""
+    if isinstance(value, (list, tuple)):
+        for k, part in enumerate(value):
+            yield from sums_of(part, f"{name}[{k}]")
+    elif np.asarray(value).dtype.kind == "f":
+        yield f"np.sum({name})"
+    elif np.asarray(value).dtype.kind == "c":
+        yield f"np.sum(np.real({name})) + 0.5 * np.sum(np.imag({name}))"
+
+
+@pytest.mark.parametrize("rule, index", CASES)
+@np.errstate(all="ignore")
+def test_solutions(rule, index):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        made = with_an_equation(rule, index)
+        if made is None:
+            pytest.skip("no floating-point argument or result")
+        f, y = made
+        wanted = [np.asarray(f(y, 0.3))]
+        try:
+            for k in range(1, ORDER + 1):
+                terms = gs.jet(f, (y, 0.3), (wanted, (1.0,) + (k - 1) * (0.0,)), factorial_scaled=False)[1]
+                wanted.append(np.asarray(terms[-1]) / (k + 1))
+        except TransformError as error:
+            with pytest.raises(type(error)):
+                ode.coefficients(f, y, 0.3, order=ORDER + 1)
+            return
+        found = ode.coefficients(f, y, 0.3, order=ORDER + 1)
+    scale = np.max(np.abs(wanted), initial=0, where=np.isfinite(wanted))
+    np.testing.assert_allclose(found, np.stack(wanted), rtol=1e-9, atol=1e-12 * scale)
