@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from gradscribe.ast_transform.analysis.dtypes import of_several_dtypes
 from gradscribe.ast_transform.core.form import (
     ADJOINT,
     TEMPORARY,
@@ -217,6 +218,8 @@ def run_again(sweep, step):
     for c, ends in zip(passes, copy.carries):
         if not sweep.active.isdisjoint((c.inner, c.outer)):
             sweep.active.update(operands(Pack("tuple", (ends.inner, ends.next, ends.outer))))
+    engine.several.update(env[v] for v in env if v in engine.several)
+    engine.several |= of_several_dtypes([copy])
     engine.analyses.unset.update(env[v] for v in env if v in engine.analyses.unset)
     engine.analyses.ranges.joined.update((env[v], (v,)) for v in env)
     engine.analyses.partial.visit([*first, copy])

@@ -152,8 +152,7 @@ class Reverse:
         starts, reader = leaves(wrt), self.reader
         carried_views(through_views(function))
         function.body = segmented(function.body, Naturals(function.body))
-        self.several = of_several_dtypes(function.body)
-        function.body = forgotten(function, self.length_of, self.several)
+        function.body = forgotten(function, self.length_of, of_several_dtypes(function.body))
         ask_entered(function.body)
         function.body = hoist(parts_first(function.body), transposes=False, numbers=reader.unroll)
         while True:                     # a callee that is inlined may call others
@@ -163,7 +162,7 @@ class Reverse:
                 break
         function.body = reparametrised(self.reader, function.body, active)
         active = active_values(function.body, starts)
-        self.analyses = Analyses(function)
+        self.analyses, self.several = Analyses(function), of_several_dtypes(function.body)
         made_by = self.analyses.made_by
         reader.build.block = backward = []
         reader.build.made.update(made_by)

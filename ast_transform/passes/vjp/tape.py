@@ -699,9 +699,13 @@ class Restore:
     def shape(self, v):
         """The shape of an array of saved values, as operands known before the loop; None if the shape may change.
 
-        None also for Python integers that may outgrow the 64 bits of an array; compiled code has no such integers.
+        None also for values whose dtype depends on the path: a list keeps the dtype of each pass, so that the pass
+        rounds alike when it runs again.  And for Python integers that may outgrow the 64 bits of an array.  In compiled
+        code each variable has one dtype, and integers have 64 bits.
         """
         if not isinstance(v.fact, Array) or any(isinstance(item.fact, Sequence) for item, _ in self.step.items):
+            return None
+        if v in self.sweep.engine.several and not self.sweep.engine.reader.unroll:
             return None
         if v.fact.weak and v.fact.kind == "i" and not self.sweep.engine.reader.unroll and not \
                 self.sweep.engine.analyses.ranges.fits(v):
