@@ -7,6 +7,7 @@ from typing import Any, cast
 
 from gradscribe.api import _base, _decorator
 from gradscribe.ast_transform.core.form import Const
+from gradscribe.ast_transform.passes.anf import strictest
 from gradscribe.ast_transform.reader.derivatives import enter
 from gradscribe.ast_transform.reader.frames import here
 from gradscribe.ast_transform.reader.operands import known_value
@@ -112,14 +113,14 @@ class Marked:
     def read(self, reader, base, args, words):
         """Read a call of the function; its values are recomputed in the backward sweep, as the policy says."""
         build = reader.build
-        before = build.again, build.segments
-        build.again = (*build.again, self.policy)
+        before = build.policies, build.segments
+        build.policies = (*build.policies, self.policy)
         if self.policy.cuts_loops:
             build.segments = f"segments {self.budget or ''}{self.offload}"
         try:
             return enter(reader, base, args, words)
         finally:
-            build.again, build.segments = before
+            build.policies, build.segments = before
 
 
 def _read(reader, args, words, node):
@@ -162,9 +163,10 @@ def _read_name(reader, args, words, node):
     if not isinstance(name, str):
         raise KindError(f"checkpoint_name takes a name, not {name!r}", here(reader, node),
                         'Write gs.checkpoint_name(x, "y").')
-    policies = reader.build.again
+    policies = reader.build.policies
     for var in variables_in(given["x"]):
-        var.again = any(p.recomputes_name(name, var.again) for p in policies)
+        said = [p.of_name(name) for p in policies]
+        var.saving = strictest([var.saving if s is None else s for s in said])
     return given["x"]
 
 

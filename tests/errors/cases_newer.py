@@ -155,6 +155,32 @@ def offload_to_the_host():
     gs.checkpoint(cubed, offload="host")
 
 
+@refused(RuleError)
+def states_of_a_device_on_the_disk():
+    def f(x, n):
+        for _ in range(n):
+            x = np.sin(x)
+        return np.sum(x)
+    gs.jit(gs.grad(gs.checkpoint(f, offload="disk")), target="cuda").source_for(X, 9)
+
+
+@refused(KindError)
+def offload_of_a_saved_name():
+    gs.checkpoint_policies.save_and_offload_only_these_names(
+        names_which_can_be_saved=["y"], names_which_can_be_offloaded=["y"], offload_src="device", offload_dst="disk")
+
+
+@refused(KindError)
+def offload_to_another_machine():
+    gs.checkpoint_policies.offload_dot_with_no_batch_dims("device", "cloud")
+
+
+@refused(KindError)
+def both_of_a_policy_that_offloads():
+    moved = gs.checkpoint_policies.offload_dot_with_no_batch_dims("device", "disk")
+    gs.checkpoint_policies.save_from_both_policies(moved, gs.checkpoint_policies.dots_saveable)
+
+
 # sparse derivatives
 
 @refused(KindError)

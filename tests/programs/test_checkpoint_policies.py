@@ -1,11 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
 """Policies of gs.checkpoint: which values are stored; and budgets: how often loops are cut."""
+import os
+import pickle
+import re
+import tempfile
+import threading
 import tracemalloc
 
 import numpy as np
 import pytest
 
 import gradscribe as gs
+from gradscribe.ast_transform.core.form import Let, walk
+from gradscribe.ast_transform.examples import form
 
 P = gs.checkpoint_policies
 A = np.random.default_rng(3).normal(size=(6, 6))
@@ -25,10 +32,17 @@ def stepped(x, f):
     return np.sum(x)
 
 
+def moved(saved, offloaded, goal):
+    return P.save_and_offload_only_these_names(names_which_can_be_saved=saved, names_which_can_be_offloaded=offloaded,
+                                               offload_src="device", offload_dst=goal)
+
+
 POLICIES = [None, "all", "loops", P.everything_saveable, P.nothing_saveable, P.dots_saveable, P.checkpoint_dots,
             P.dots_with_no_batch_dims_saveable, P.save_only_these_names("y"), P.save_only_these_names("y", "z"),
             P.save_any_names_but_these("y"), P.save_anything_except_these_names("y"),
-            P.save_from_both_policies(P.dots_saveable, P.save_only_these_names("z"))]
+            P.save_from_both_policies(P.dots_saveable, P.save_only_these_names("z")),
+            P.offload_dot_with_no_batch_dims("device", "disk"), P.offload_dot_with_no_batch_dims("device", "pinned_host"),
+            moved(["z"], ["y"], "disk"), moved([], ["y", "z"], "pinned_host")]
 
 
 @pytest.mark.parametrize("policy", POLICIES, ids=str)
@@ -63,12 +77,78 @@ def stored(policy):
     (P.save_only_these_names("y"), ["x_saved", "y_saved"], 1),
     (P.save_only_these_names("z"), ["x_saved", "z_saved"], 1),
     (P.dots_saveable, ["x_saved", "y_saved"], 1),
+    (P.dots_with_no_batch_dims_saveable, ["x_saved", "y_saved"], 1),
     (P.save_any_names_but_these("y"), ["x_saved", "z_saved"], 1),
+    (P.offload_dot_with_no_batch_dims("device", "pinned_host"), ["x_saved", "y_saved"], 1),
+    (moved(["z"], ["y"], "disk"), ["x_saved", "y_saved", "z_saved"], 1),
 ], ids=str)
 def test_what_is_stored(policy, names, products):
     found, source = stored(policy)
     assert found <= set(names), source
     assert sum(line.count("A @") for line in source.splitlines() if "#" not in line) == products, source
+
+
+def test_named_values_on_the_disk():
+    def stored_by(policy):
+        def step(x):
+            y = gs.checkpoint_name(np.cumsum(np.cumsum(np.cumsum(x))), "y")
+            return np.exp(-y * y)
+
+        def whole(x):
+            f = gs.checkpoint(step, policy=policy)
+            for _ in range(4):
+                x = f(x)
+            return np.sum(x)
+        return re.findall(r"(\w+)_saved = ([\w.]+)\(", gs.grad(whole).source_for(X))
+
+    assert stored_by(moved([], ["y"], "disk")) == [("y", "on_disk")]
+    assert stored_by(moved([], ["y"], "pinned_host")) == stored_by(moved(["y"], [], "disk")) == [("y", "np.empty")]
+    assert stored_by(moved([], ["z"], "disk")) == [("x", "np.empty")]
+
+
+M, S, V = np.ones((3, 3)), np.ones((2, 3, 3)), np.ones(3)
+PRODUCTS = [                            # what JAX makes of them: tests/oracle/test_policies.py
+    ("a @ b", M, M, False), ("a @ b", S, M, False), ("a @ b", M, S, False), ("a @ b", S, S, True),
+    ("np.matmul(a, b)", S, S, True), ("np.matmul(a, b)", M, V, False), ("np.dot(a, b)", M, S, False),
+    ("np.dot(a, b)", S, S, False), ("np.inner(a, b)", M, M, False), ("np.tensordot(a, b)", M, M, False),
+    ("np.tensordot(a, b, 1)", M, M, False), ("np.outer(a, b)", V, V, None), ("np.kron(a, b)", M, M, None),
+    ("np.cross(a, b)", V, V, None), ("np.convolve(a, b)", V, V, True), ("np.vdot(a, b)", V, V, False),
+    ("np.einsum('ij,jk->ik', a, b)", M, M, False), ("np.einsum('ij,ij->i', a, b)", M, M, True),
+    ("np.einsum('bij,jb->bi', a, b)", S, M[:, :2], True), ("np.einsum('i,j', a, b)", V, V, False),
+    ("np.einsum('...ij,...jk->...ik', a, b)", S, S, True), ("np.einsum('...ij,jk->...ik', a, b)", S, M, False),
+    ("np.einsum('ij->i', a) * b", M, V, None), ("np.exp(a) * b", M, M, None)]
+
+
+@pytest.mark.parametrize("call, a, b, stacks", PRODUCTS, ids=[f"{call}-{a.ndim}-{b.ndim}" for call, a, b, _ in PRODUCTS])
+def test_products_and_stacks_of_them(call, a, b, stacks):
+    """By the axes that both operands and the result have, whatever the function is called."""
+    values = [s.value for s in walk(form(f"def f(a, b):\n    return {call}", a, b).body) if isinstance(s, Let)]
+    found = [said for value in values if (said := P.stacks(value)) is not None]
+    assert found == ([] if stacks is None else [stacks])
+    assert [P.dots_with_no_batch_dims_saveable.of_value(v) for v in values].count("") == (stacks is False)
+
+
+def test_marks_go_with_derivatives_and_batches():
+    """A batch, a tangent and Taylor coefficients of a checkpointed step are computed again as the step is."""
+    def step(x):
+        return np.tanh(np.cumsum(np.cumsum(np.cumsum(x))) ** 2)
+
+    def run(f):
+        def whole(x):
+            for _ in range(9):
+                x = f(x)
+            return np.sum(x)
+        return whole
+
+    made = [lambda f: lambda x: np.sum(gs.vmap(run(f))(np.stack([x, x * x]))),
+            lambda f: lambda x: gs.jvp(run(f), (x,), (np.cos(x),))[1],
+            lambda f: lambda x: gs.jet(run(f), (x,), ((np.cos(x), x),))[1][1]]
+    for make in made:
+        plain, cut = gs.grad(make(step)), gs.grad(make(gs.checkpoint(step)))
+        np.testing.assert_allclose(cut(X), plain(X), rtol=1e-12)
+        names = re.findall(r"^ +(\w+)_saved = np.empty", cut.source_for(X), re.MULTILINE)
+        assert names and all(name.split("_")[0] in ("x", "series") for name in names), cut.source
+        assert re.search(r"^ +(z|cumsum\w*)_saved = ", plain.source_for(X), re.MULTILINE), plain.source
 
 
 def simulate(u, w, steps):
@@ -145,6 +225,16 @@ def test_budgets_that_are_none(budget):
 def test_policies_that_are_none():
     with pytest.raises(gs.KindError, match="policy must be"):
         gs.checkpoint(layers, policy="some")
+    with pytest.raises(gs.KindError, match="y can be saved or offloaded, not both"):
+        moved(["y", "z"], ["y"], "disk")
+    with pytest.raises(gs.KindError, match="offload_dst is disk, or one of device, pinned_host"):
+        P.offload_dot_with_no_batch_dims("device", "tape")
+    with pytest.raises(gs.KindError, match="offload_src is one of"):
+        P.offload_dot_with_no_batch_dims("disk", "disk")
+    with pytest.raises(gs.KindError, match="offloads"):
+        P.save_from_both_policies(moved([], ["y"], "disk"), P.dots_saveable)
+    with pytest.raises(gs.KindError, match="takes two of gs.checkpoint_policies"):
+        P.save_from_both_policies("all", P.dots_saveable)
     with pytest.raises(gs.KindError, match="JAX's primitives"):
         gs.checkpoint(layers, policy=lambda prim, *_, **__: True)
 
@@ -165,6 +255,8 @@ def test_names_do_nothing_else():
     assert gs.checkpoint_name(X, "x") is X
     made = gs.grad(lambda x: gs.checkpoint_name((x * x, 2 * x), "pair")[0] * 3.0)
     assert made(2.0) == 12.0 and "pair" not in made.source
+    for policy in POLICIES[3:]:
+        assert repr(pickle.loads(pickle.dumps(policy))) == repr(policy)
     assert repr(P.dots_saveable) == "gs.checkpoint_policies.dots_saveable"
 
 
@@ -178,6 +270,32 @@ def test_states_on_the_disk(f):
                 np.testing.assert_array_equal(got, want)
                 assert type(got) is np.ndarray
     assert "on_disk(" in disk.source
+    compiled = gs.jit(disk)
+    for steps in (0, 1, 100):
+        for got, want in zip(compiled(U, W, steps), plain(U, W, steps)):
+            np.testing.assert_allclose(got, want, rtol=1e-12)
+    assert "entries_on_disk(" in compiled.lowered
+
+
+def test_files_are_closed():
+    """Compiled code frees the arrays in files, as Python does, also after an error."""
+    disk = gs.jit(gs.grad(gs.checkpoint(simulate, offload="disk"), 1))
+    want, was = disk(U, W, 50), tempfile.tempdir
+    tempfile.tempdir = "/no such folder"
+    try:
+        with pytest.raises(FileNotFoundError):
+            disk(U, W, 50)
+    finally:
+        tempfile.tempdir = was
+    threads = [threading.Thread(target=lambda: [disk(U, W, 50) for _ in range(9)]) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    np.testing.assert_array_equal(disk(U, W, 50), want)
+    if os.path.exists("/proc/self/maps"):
+        with open("/proc/self/maps", encoding="utf-8") as maps:
+            assert "(deleted)" not in maps.read()
 
 
 def test_memory_holds_one_segment():
@@ -189,5 +307,5 @@ def test_memory_holds_one_segment():
 def test_offload_that_is_none():
     with pytest.raises(gs.KindError, match="offload is 'disk' or None"):
         gs.checkpoint(simulate, offload="tape")
-    with pytest.raises(gs.TransformError, match="Without gs.jit"):
-        gs.jit(gs.grad(gs.checkpoint(simulate, offload="disk"), 1))(U, W, 9)
+    with pytest.raises(gs.RuleError, match="a device has no files"):
+        gs.jit(gs.grad(gs.checkpoint(simulate, offload="disk"), 1), target="cuda").source_for(U, W, 9)

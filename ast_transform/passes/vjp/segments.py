@@ -22,6 +22,7 @@ import numpy as np
 
 from gradscribe.ast_transform.core.draw import draws
 from gradscribe.ast_transform.core.form import (
+    AGAIN,
     SAVED,
     TEMPORARY,
     Apply,
@@ -124,7 +125,7 @@ def counted(step: For, naturals: Naturals, levels: int = 2, policy: str = "") ->
         Let((segments,), Apply(operator.floordiv, (whole, size)), place),
     ]
     k, j, start, count = _number("segment"), _number("j"), _number("start"), _number("count")
-    start.again = count.again = True
+    start.saving = count.saving = AGAIN
     head = [Let((step.index,), Apply(operator.add, (start, j)), step.origin)]
     for v, source in step.items:
         if isinstance(source, Apply):           # a range
