@@ -333,7 +333,8 @@ def _make(lowering, node, name, value):
 @lazily(on_disk)
 def _make_on_disk(lowering, node):
     if lowering.for_threads:
-        raise RuleError("a device has no files", lowering.origin, 'Leave offload="disk" out, or use gs.jit without target.')
+        raise RuleError("a device has no files", lowering.origin,
+                        'Leave offload="disk" out, or use gs.jit without target.')
     b, dtype = lowering.bound(node), np.dtype(lowering.fact(node).dtype)
     dims = lowering.lengths(b["shape"])
     entries = lowering.result("entries", "entries_on_disk({}, {})", lowering.atom(product_of(dims), "n"), dtype)

@@ -3,7 +3,6 @@
 import jax
 import jax.numpy as jnp
 import pytest
-
 from programs.test_checkpoint_policies import PRODUCTS
 
 
@@ -21,7 +20,7 @@ def dots(jaxpr):
     return found
 
 
-@pytest.mark.parametrize("call, a, b, stacks", PRODUCTS, ids=[f"{call}-{a.ndim}-{b.ndim}" for call, a, b, _ in PRODUCTS])
+@pytest.mark.parametrize("call, a, b, stacks", PRODUCTS)
 def test_the_products_that_jax_saves(call, a, b, stacks):
     f = eval(f"lambda a, b: {call}", {"np": jnp})
     assert dots(jax.make_jaxpr(f)(a, b).jaxpr) == ([] if stacks is None else [stacks])
