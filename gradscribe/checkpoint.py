@@ -8,6 +8,7 @@ from typing import Any, cast
 from gradscribe.api import _base, _decorator
 from gradscribe.ast_transform.core.form import Const
 from gradscribe.ast_transform.passes.anf import strictest
+from gradscribe.ast_transform.passes.vjp.segments import Asked
 from gradscribe.ast_transform.reader.derivatives import enter
 from gradscribe.ast_transform.reader.frames import here
 from gradscribe.ast_transform.reader.operands import known_value
@@ -24,7 +25,7 @@ UNITS = {"b": 1, "kb": 10 ** 3, "mb": 10 ** 6, "gb": 10 ** 9, "tb": 10 ** 12,
 
 @public
 def checkpoint(fun: Callable | None = None, *, prevent_cse: bool = True, policy: str | Policy | None = "all",
-               budget: int | str | None = None, offload: str | None = None,
+               budget: int | str | None = None, levels: int | None = None, offload: str | None = None,
                static_argnums: int | Sequence[int] = (), static_argnames: str | Sequence[str] = ()) -> Callable:
     """The same function, whose intermediate values the backward sweep computes again instead of storing them.
 
@@ -60,7 +61,7 @@ def checkpoint(fun: Callable | None = None, *, prevent_cse: bool = True, policy:
 
     A. Griewank, A. Walther, Algorithm 799: revolve, ACM TOMS 26 (2000), for the general theory.
     """
-    marked = Marked(policy_of(policy), None if budget is None else bytes_in(budget), offload_of(offload))
+    marked = Marked(policy_of(policy), asked_of(budget, levels, offload))
     numbers = (static_argnums,) if isinstance(static_argnums, int) else tuple(static_argnums)
     names = (static_argnames,) if isinstance(static_argnames, str) else tuple(static_argnames)
 
@@ -83,11 +84,13 @@ def policy_of(policy: Any, origin: Any = None) -> Policy:
     return found
 
 
-def offload_of(offload: Any, origin: Any = None) -> str:
-    """The words of For.policy for an argument `offload`; KindError if it is none."""
+def asked_of(budget: Any, levels: Any, offload: Any, origin: Any = None) -> Asked:
+    """What the arguments ask of loops; KindError where one of them is nothing that can be asked."""
     if offload not in (None, "disk"):
         raise KindError(f"offload is 'disk' or None, not {offload!r}", origin)
-    return " disk" if offload else ""
+    if levels is not None and (not isinstance(levels, int) or isinstance(levels, bool) or levels < 2):
+        raise KindError(f"levels is a whole number from 2 on, or None, not {levels!r}", origin)
+    return Asked(None if budget is None else bytes_in(budget, origin), levels, offload is not None)
 
 
 def bytes_in(budget: Any, origin: Any = None) -> int:
@@ -107,8 +110,8 @@ def bytes_in(budget: Any, origin: Any = None) -> int:
 class Marked:
     """Reads a function with its values marked for rematerialisation."""
 
-    def __init__(self, policy, budget, offload):
-        self.policy, self.budget, self.offload = policy, budget, offload
+    def __init__(self, policy, asked):
+        self.policy, self.asked = policy, asked
 
     def read(self, reader, base, args, words):
         """Read a call of the function; its values are recomputed in the backward sweep, as the policy says."""
@@ -116,7 +119,7 @@ class Marked:
         before = build.policies, build.segments
         build.policies = (*build.policies, self.policy)
         if self.policy.cuts_loops:
-            build.segments = f"segments {self.budget or ''}{self.offload}"
+            build.segments = str(self.asked)
         try:
             return enter(reader, base, args, words)
         finally:
@@ -126,15 +129,14 @@ class Marked:
 def _read(reader, args, words, node):
     """gs.checkpoint(f) inside a function that is being transformed."""
     given = {**dict(zip(("fun",), args)), **words}
-    policy, budget, offload = (known_value(reader, given.pop(name, Const(None)), f"the {name} of a checkpoint", node)
-                               for name in ("policy", "budget", "offload"))
+    policy, *asked = (known_value(reader, given.pop(name, Const(None)), f"the {name} of a checkpoint", node)
+                      for name in ("policy", "budget", "levels", "offload"))
     given = {k: v for k, v in given.items() if k not in ("prevent_cse", "static_argnums", "static_argnames")}
     if set(given) != {"fun"}:
-        raise KindError("checkpoint takes a function, a policy, a budget and offload", here(reader, node),
+        raise KindError("checkpoint takes a function, a policy, a budget, levels and offload", here(reader, node),
                         "Write gs.checkpoint(f), or gs.checkpoint(f, policy=\"loops\").")
     place = here(reader, node)
-    return Derived(Marked(policy_of(policy, place), None if budget is None else bytes_in(budget, place),
-                          offload_of(offload, place)), _base(given["fun"]))
+    return Derived(Marked(policy_of(policy, place), asked_of(*asked, place)), _base(given["fun"]))
 
 
 cast(Any, checkpoint).normal_form_ = _read

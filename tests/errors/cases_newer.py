@@ -155,6 +155,22 @@ def offload_to_the_host():
     gs.checkpoint(cubed, offload="host")
 
 
+@refused(KindError)
+def budget_of_a_while_loop():
+    def f(x):
+        while np.sum(x) > 0.1:
+            x = 0.9 * np.sin(x)
+        return np.sum(x)
+    gs.grad(gs.checkpoint(f, budget="1 MB"))(X)
+
+
+@refused(KindError)
+def one_level_inside():
+    def f(x, n):
+        return np.sum(gs.checkpoint(lambda x: np.sin(x), levels=1)(x))
+    gs.grad(f)(X, 3)
+
+
 @refused(RuleError)
 def states_of_a_device_on_the_disk():
     def f(x, n):

@@ -167,7 +167,7 @@ def test_a_step_is_computed_again_from_what_it_is_given():
 def test_what_is_stored():
     source = gs.grad(gs.checkpoint(decay)).source_for(X, 100)
     assert re.findall(r"(\w+) = np.empty\((.*)\)", source) == [
-        ("x_saved", "(segments, x.shape[0])"), ("x_saved_1", "(count, x.shape[0])")]
+        ("x_saved", "(segments, x.shape[0])"), ("x_saved_1", "(size, x.shape[0])")]
 
 
 def test_inside_a_function_that_is_read():

@@ -195,6 +195,81 @@ def test_levels(budget, loops):
     assert sum(line.strip().startswith("for ") for line in source.splitlines()) == loops
 
 
+def until(u, w, steps):
+    k = 0
+    while k < steps:
+        u = u + 0.01 * np.sin(w * u) - 0.01 * u ** 3
+        k += 1
+    return np.sum(u ** 2)
+
+
+def until_halved(u, w, steps):
+    k, v = 0, u * 0.5
+    while np.sum(u * u) > 0.3 and k < steps:
+        v, u = v - 0.01 * u * w, u * np.cos(0.1 * v)
+        if k % 7 == 3:
+            v = v * 1.1
+        k += 1
+    return np.sum(u * v) * k
+
+
+@pytest.mark.parametrize("f", [simulate, two_loops, written, until, until_halved], ids=lambda f: f.__name__)
+@pytest.mark.parametrize("levels", [2, 3, 4])
+def test_levels_that_are_asked_for(f, levels):
+    both = (0, 1)
+    plain, cut = gs.grad(f, both), gs.grad(gs.checkpoint(f, levels=levels), both)
+    for steps in (0, 1, 2, 3, 9, 30, 101, 200):
+        for got, want in zip(cut(U, W, steps), plain(U, W, steps)):
+            np.testing.assert_array_equal(got, want)
+    for got, want in zip(gs.jit(cut)(U, W, 60), plain(U, W, 60)):
+        np.testing.assert_allclose(got, want, rtol=1e-11)
+
+
+@pytest.mark.parametrize("levels", [2, 3, 4])
+def test_memory_of_a_while_loop(levels):
+    """k segments of 1, 2^(r - 1), 3^(r - 1), ... passes: about (r n)^(1/r) states a level."""
+    u, w = np.linspace(0.1, 1.0, 1000), np.linspace(1.0, 2.0, 1000)
+    cut = gs.grad(gs.checkpoint(until, levels=levels), 1)
+    assert peak(cut, u, w, 1500) < (levels + 1) * (levels * 1500) ** (1 / levels) * u.nbytes + 14 * u.nbytes
+
+
+def test_one_array_serves_all_segments():
+    source = gs.grad(gs.checkpoint(simulate), 1).source_for(U, W, 400)
+    assert source.index("u_saved_1 = np.empty((size, u.shape[0]))") < source.index("in reversed(range(segments))")
+    u, w = np.linspace(0.1, 1.0, 1000), np.linspace(1.0, 2.0, 1000)
+    assert peak(gs.grad(gs.checkpoint(simulate), 1), u, w, 2500) < (2 * 51 + 12) * u.nbytes
+
+
+@pytest.mark.parametrize("budget, longest", [("1 MB", 2500), ("24 kB", 899), ("15 kB", 511)])
+def test_a_later_call_that_exceeds_the_budget(budget, longest):
+    """The levels are those of the first call: one that needs more states than the budget has room for is refused."""
+    cut, plain = gs.grad(gs.checkpoint(simulate, budget=budget), 1), gs.grad(simulate, 1)
+    for g in (cut, gs.jit(cut)):
+        g(U, W, 400)
+        with pytest.raises(MemoryError, match=r"too small for a loop of this length: give levels=\d"):
+            g(U, W, 40 * longest)
+        with pytest.raises(MemoryError):
+            g(np.ones(5000), np.ones(5000), 400)
+        np.testing.assert_allclose(g(U, W, 100), plain(U, W, 100), rtol=1e-12)
+        np.testing.assert_allclose(g(U, W, longest), plain(U, W, longest), rtol=1e-12)
+    more = gs.grad(gs.checkpoint(simulate, budget="100 kB", levels=4), 1)
+    np.testing.assert_array_equal(more(U, W, 40), plain(U, W, 40))
+    np.testing.assert_array_equal(more(U, W, 4000), plain(U, W, 4000))
+
+
+def test_tests_of_a_budget_do_not_disturb_other_derivatives():
+    f = gs.checkpoint(simulate, budget="20 kB")
+    value, back = gs.vjp(lambda u: f(u, W, 200), U)
+    np.testing.assert_array_equal(back(1.0)[0], gs.grad(simulate)(U, W, 200))
+    assert value == simulate(U, W, 200)
+    v = np.cos(U)
+    got = gs.hvp(lambda u: f(u, W, 50), (U,), (v,))
+    np.testing.assert_allclose(got, gs.hvp(lambda u: simulate(u, W, 50), (U,), (v,)), rtol=1e-10)
+    us = np.stack([U, 0.5 * U])
+    np.testing.assert_allclose(gs.vmap(gs.grad(f), (0, None, None))(us, W, 50), np.stack(
+        [gs.grad(simulate)(u, W, 50) for u in us]), rtol=1e-12)
+
+
 def peak(f, *args):
     f(*args)
     tracemalloc.start()
@@ -213,7 +288,7 @@ def test_the_budget_is_kept():
 
 
 def test_a_budget_that_is_too_small():
-    with pytest.raises(gs.TransformError, match="too small: 400 passes with 400 bytes each need 12,000"):
+    with pytest.raises(gs.TransformError, match="too small: 400 passes with 400 bytes each need 11,200"):
         gs.grad(gs.checkpoint(simulate, budget=4000), 1)(U, W, 400)
 
 
@@ -221,6 +296,12 @@ def test_a_budget_that_is_too_small():
 def test_budgets_that_are_none(budget):
     with pytest.raises(gs.KindError, match="a budget is"):
         gs.checkpoint(simulate, budget=budget)
+
+
+@pytest.mark.parametrize("levels", [1, 0, -2, 2.0, True, "two"])
+def test_levels_that_are_none(levels):
+    with pytest.raises(gs.KindError, match="levels is a whole number from 2 on"):
+        gs.checkpoint(simulate, levels=levels)
 
 
 def test_policies_that_are_none():
@@ -302,7 +383,7 @@ def test_files_are_closed():
 def test_memory_holds_one_segment():
     u, w = np.linspace(0.1, 1.0, 1000), np.linspace(1.0, 2.0, 1000)
     disk = gs.grad(gs.checkpoint(simulate, offload="disk"), 1)
-    assert peak(disk, u, w, 2500) < (2 * 51 + 16) * u.nbytes          # the states of two segments, one to be replaced
+    assert peak(disk, u, w, 2500) < (51 + 12) * u.nbytes
 
 
 def test_offload_that_is_none():

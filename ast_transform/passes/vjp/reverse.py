@@ -104,6 +104,7 @@ class Reverse:
         self.function, self.known = None, {}
         self.several = set()                    # values whose dtype depends on the path
         self.copies = []                        # backward blocks that run a loop again
+        self.filled = []                        # arrays that loops run again fill in this pass: (statements, carry)
         self.ends = {}                          # carry of a reversed loop -> its array before the loop (invertible.py)
         self.restored = {}                      # carry of a reversed loop -> the Restore that has reversed it
         self.elements, self.places = {}, {}     # elements of containers that loops sum adjoints for, and their places
@@ -151,7 +152,7 @@ class Reverse:
         function.result = substituted(function.result, env)
         starts, reader = leaves(wrt), self.reader
         carried_views(through_views(function))
-        function.body = segmented(function.body, Naturals(function.body))
+        function.body = segmented(function.body, Naturals(function.body), self.length_of)
         function.body = forgotten(function, self.length_of, of_several_dtypes(function.body))
         ask_entered(function.body)
         function.body = hoist(parts_first(function.body), transposes=False, numbers=reader.unroll)
