@@ -158,8 +158,8 @@ def levels_for(step: For, asked: Asked, arrays: Callable[[int], tuple[int, int]]
         if needed[levels] <= asked.budget:
             return levels
     need = min(needed.values())
-    raise KindError(f"a budget of {asked.budget:,} bytes is too small: {passes:,} passes with {state:,} bytes each need "
-                    f"{need:,}", step.origin, f"Give budget={need}, or compute in float32.")
+    raise KindError(f"a budget of {asked.budget:,} bytes is too small: {passes:,} passes with {state:,} bytes each "
+                    f"need {need:,}", step.origin, f"Give budget={need}, or compute in float32.")
 
 
 def test_of_budget(step: For, passes: Any, budget: int, levels: int, number: int, more: int) -> list:
@@ -180,7 +180,8 @@ def test_of_budget(step: For, passes: Any, budget: int, levels: int, number: int
                 state = part if state is None else build.add(state, part)
     state = Const(fixed) if state is None else build.add(state, Const(fixed)) if fixed else state
     root = step.count if levels == 1 else build.apply(int, build.apply(operator.pow, passes, Const(1 / levels)))
-    test = build.apply(operator.gt, build.multiply(state, build.add(root, Const(more)) if more else root), Const(budget))
+    each = build.add(root, Const(more)) if more else root
+    test = build.apply(operator.gt, build.multiply(state, each), Const(budget))
     if isinstance(test, Const):
         return []                       # as in the first call
     words = f"a budget of {budget:,} bytes is too small for a loop of this length: give levels={levels + 1}, or more"
@@ -215,8 +216,8 @@ def _number(hint, kind=SAVED):
 def counted(step: For, n: Any, levels: int = 2, policy: str = "") -> list:
     """A for loop, cut into segments.
 
-    n: the number of passes, not negative; levels: how often, as the passes of a segment are cut when they run again; policy: of the loop over segments,
-    "disk" if its states are stored there
+    n: the number of passes, not negative; levels: how often, as the passes of a segment are cut when they run again;
+    policy: of the loop over segments, ON_DISK if its states are stored there
     """
     if isinstance(n, Const) and n.value <= SHORT:
         return [step]
