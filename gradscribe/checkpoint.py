@@ -36,18 +36,22 @@ def checkpoint(fun: Callable | None = None, *, prevent_cse: bool = True, policy:
     as usual.
 
     policy: which values may be stored: one of gs.checkpoint_policies, which have JAX's names; "all" (or None), the same
-    as nothing_saveable; or "loops".  budget: bytes, or text such as "512 MiB", for the states of each for loop inside.
-    Its segments are cut again, into the fewest levels that fit the sizes of the first call: r levels keep
-    (2 r - 1) n^(1/r) states, for r - 1 more runs; where all states fit, they are stored as usual.
+    as nothing_saveable; or "loops".
+    levels: how often loops are cut, 2 by default: the loop over the passes of a segment is cut again when it runs
+    again.  r levels keep about r n^(1/r) states, for r - 1 more runs of the loop.
+    budget: bytes, or text such as "512 MiB", for the states of each for loop inside.  It chooses the fewest levels that
+    fit the sizes of the first call, `levels` or more; where all states fit, they are stored as usual.  A later call
+    whose states would not fit raises MemoryError.
     offload: "disk" stores the states at the beginnings of segments of for loops in temporary files, so that memory
-    holds those of one segment; gs.jit does not compile this.
+    holds those of one segment.
     prevent_cse, static_argnums and static_argnames are accepted for compatibility with JAX and have no effect; the
     latter must name arguments of the function.
 
     Usable as a decorator, with or without arguments, like jax.checkpoint.
 
-    Raises KindError for an unknown policy or budget, and for static arguments that the function does not have;
-    TransformError where the function is differentiated and cannot be, or the budget is too small for a loop.
+    Raises KindError for an unknown policy, budget or number of levels, and for static arguments that the function does
+    not have; TransformError where the function is differentiated and cannot be, the budget is too small for a loop, or
+    there is a while loop and a budget without levels: the number of its passes is not known before.
 
     >>> import numpy as np, gradscribe as gs
     >>> def decay(x, n):
