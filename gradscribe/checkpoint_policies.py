@@ -95,6 +95,15 @@ def known(make: Callable) -> Callable:
     return made
 
 
+def texts(names: Iterable[str]) -> tuple[str, ...]:
+    """Names of values; KindError if one is no text, or if all are one text."""
+    wrong = [n for n in ([names] if isinstance(names, str) else names) if not isinstance(n, str) or n is names]
+    if wrong:
+        raise KindError(f"names are texts in a sequence, not {wrong[0]!r}", None, 'Give a list: ["y"].' if
+                        wrong[0] is names else 'Give the names of gs.checkpoint_name, such as "y".')
+    return tuple(names)
+
+
 everything_saveable = Policy("everything_saveable", everything, cuts_loops=False)
 nothing_saveable = Policy("nothing_saveable", nothing)
 dots_saveable = checkpoint_dots = Policy("dots_saveable", saved_if(lambda value: stacks(value) is not None))
@@ -106,18 +115,21 @@ NAMED = {"all": nothing_saveable, "loops": Policy("loops", everything)}
 @known
 def save_only_these_names(*names: str) -> Policy:
     """Saves the values with these names, and no other."""
+    names = texts(names)
     return Policy(f"save_only_these_names{names}", nothing, saved_if(lambda name: name in names))
 
 
 @known
 def save_any_names_but_these(*names: str) -> Policy:
     """Saves the values that have a name, but for these names, and no other."""
+    names = texts(names)
     return Policy(f"save_any_names_but_these{names}", nothing, saved_if(lambda name: name not in names))
 
 
 @known
 def save_anything_except_these_names(*names: str) -> Policy:
     """Saves everything but the values with these names."""
+    names = texts(names)
     return Policy(f"save_anything_except_these_names{names}", everything, saved_if(lambda name: name not in names),
                   False)
 
@@ -151,7 +163,7 @@ def save_and_offload_only_these_names(*, names_which_can_be_saved: Iterable[str]
     offload_src: "device"; offload_dst: "disk", for the values that loops save, or "pinned_host", the memory of the
     host, where NumPy's arrays are: the values are saved.
 
-    Raises KindError for a name in both, and for other kinds of memory.
+    Raises KindError for a name in both, for names that are no texts, and for other kinds of memory.
 
     >>> import numpy as np, gradscribe as gs
     >>> def step(x):
@@ -166,7 +178,7 @@ def save_and_offload_only_these_names(*, names_which_can_be_saved: Iterable[str]
     >>> bool(np.all(gs.grad(run)(x, gs.checkpoint(step, policy=policy)) == gs.grad(run)(x, step)))
     True
     """
-    saved, moved = frozenset(names_which_can_be_saved), frozenset(names_which_can_be_offloaded)
+    saved, moved = set(texts(names_which_can_be_saved)), set(texts(names_which_can_be_offloaded))
     if saved & moved:
         raise KindError(f"{', '.join(sorted(saved & moved))} can be saved or offloaded, not both")
     place = memory_of(offload_src, offload_dst)

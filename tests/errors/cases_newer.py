@@ -187,6 +187,12 @@ def offload_of_a_saved_name():
 
 
 @refused(KindError)
+def policy_for_one_text_as_names():
+    gs.checkpoint_policies.save_and_offload_only_these_names(
+        names_which_can_be_saved="y", names_which_can_be_offloaded=[], offload_src="device", offload_dst="disk")
+
+
+@refused(KindError)
 def offload_to_another_machine():
     gs.checkpoint_policies.offload_dot_with_no_batch_dims("device", "cloud")
 

@@ -311,6 +311,10 @@ def test_policies_that_are_none():
         moved(["y", "z"], ["y"], "disk")
     with pytest.raises(gs.KindError, match="offload_dst is disk, or one of device, pinned_host"):
         P.offload_dot_with_no_batch_dims("device", "tape")
+    with pytest.raises(gs.KindError, match="names are texts in a sequence, not 'yz'"):
+        moved("yz", [], "disk")
+    with pytest.raises(gs.KindError, match="names are texts in a sequence, not 1"):
+        P.save_only_these_names("y", 1)
     with pytest.raises(gs.KindError, match="offload_src is one of"):
         P.offload_dot_with_no_batch_dims("disk", "disk")
     with pytest.raises(gs.KindError, match="offloads"):

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from gradscribe.ast_transform.analysis.dtypes import of_several_dtypes
+from gradscribe.ast_transform.core.alias import record_of
 from gradscribe.ast_transform.core.form import (
     ADJOINT,
     SAVED,
@@ -56,7 +57,6 @@ from gradscribe.ast_transform.passes.vjp.tape import Restore
 from gradscribe.ast_transform.reader.closures import substituted_value
 from gradscribe.ast_transform.reader.values import Pullback
 from gradscribe.ast_transform.source.diagnose import LanguageError
-from gradscribe.runtime.offload import on_disk
 
 if TYPE_CHECKING:
     from gradscribe.ast_transform.passes.vjp.sweep import Sweep
@@ -264,7 +264,8 @@ def filled_anew(sweep, copy):
 
     for c in copy.carries:
         s = maker.get(c.init) if isinstance(c.init, Var) and c.init.kind == SAVED else None
-        if s is None or not (is_application(s.value, np.empty) or is_application(s.value, on_disk)):
+        record = record_of(s.value.function) if s is not None and type(c.init.fact) is Array else None
+        if s is None or record is None or record.options.get("allocates") != "filled":
             continue
         shape, *rest = s.value.args
         lengths, lets = zip(*map(known_before, shape.items if isinstance(shape, Pack) else (shape,)))
