@@ -9,10 +9,12 @@ from numpy.typing import DTypeLike
 
 from gradscribe.ast_transform.core.form import Apply, Const
 from gradscribe.ast_transform.core.operations import astype, run_length, shape_of, size_of
+from gradscribe.ast_transform.source.diagnose import RuleError
 from gradscribe.codegen.entry_forms import form_of
 from gradscribe.codegen.loops.build import ZERO, entry, quoted
 from gradscribe.codegen.lowered import ONE, Dim, Lazy, Lowering, compiles, lazily, product_of, shape
 from gradscribe.codegen.scalar_forms import Operand, cast, literal, narrowed
+from gradscribe.runtime.offload import on_disk
 
 # --- reductions -------------------------------------------------------------------------------------------------------
 
@@ -326,6 +328,17 @@ def _make(lowering, node, name, value):
         return Lazy(dims, fact.dtype, literal(value, dtype), 0)
     out = lowering.result("t", "np.{}({}, {})", name, shape(dims), dtype)
     return lowering.made(out, dims, dtype)
+
+
+@lazily(on_disk)
+def _make_on_disk(lowering, node):
+    if lowering.for_threads:
+        raise RuleError("a device has no files", lowering.origin,
+                        'Leave offload="disk" out, or use gs.jit without target.')
+    b, dtype = lowering.bound(node), np.dtype(lowering.fact(node).dtype)
+    dims = lowering.lengths(b["shape"])
+    entries = lowering.result("entries", "entries_on_disk({}, {})", lowering.atom(product_of(dims), "n"), dtype)
+    return lowering.made(lowering.result("t", "{}.reshape({})", entries, shape(dims)), dims, dtype)
 
 
 @lazily(np.zeros_like, value=0)

@@ -24,6 +24,7 @@ from gradscribe.codegen.region_forms import for_numba
 from gradscribe.runtime.modules import RUNTIME
 
 HELPERS = {n: f for module in RUNTIME for n, f in vars(module).items() if isinstance(f, FunctionType)}
+CALL_PYTHON = [name for name, function in HELPERS.items() if hasattr(function, "calls_python")]
 _callable: dict = {}                    # the functions that compiled code calls, by name
 _space: dict = {}                       # the globals of the runtime's functions
 _made: dict[str, tuple] = {}            # {registered symbol: (name, types, Numba's compile result)}
@@ -81,7 +82,7 @@ def dispatcher(name):
         function = FunctionType(function.__code__, _space, name, function.__defaults__)
     # no fast math: these functions rely on comparisons with NaN and on exact sums
     return numba.njit(error_model="numpy", no_cpython_wrapper=True, no_cfunc_wrapper=True,
-                      nogil=not hasattr(HELPERS[name], "calls_python"), fastmath=False)(function)
+                      nogil=name not in CALL_PYTHON, fastmath=False)(function)
 
 
 def through_symbol(function):

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from gradscribe.codegen import cache
 from gradscribe.codegen.collectives import MEETING
-from gradscribe.codegen.helpers import addressed
+from gradscribe.codegen.helpers import CALL_PYTHON, addressed
 from gradscribe.codegen.meeting import (
     CALLER,
     DATA,
@@ -57,7 +57,7 @@ MOST = 64                               # arguments that can be passed this way
 def can_launch(made: "Compiled") -> bool:
     """Whether a compiled function can run on threads: it calls Python only for collectives and reports."""
     dtypes = [dtype for dtype, _ in made.kinds]
-    return "generator_of" not in made.source and len(dtypes) <= MOST and "generator" not in dtypes
+    return not any(name in made.source for name in CALL_PYTHON) and len(dtypes) <= MOST and "generator" not in dtypes
 
 
 class Launcher:

@@ -7,6 +7,8 @@ from typing import Any, cast
 
 from gradscribe.api import _base, _decorator
 from gradscribe.ast_transform.core.form import Const
+from gradscribe.ast_transform.passes.anf import strictest
+from gradscribe.ast_transform.passes.vjp.segments import Asked
 from gradscribe.ast_transform.reader.derivatives import enter
 from gradscribe.ast_transform.reader.frames import here
 from gradscribe.ast_transform.reader.operands import known_value
@@ -23,7 +25,7 @@ UNITS = {"b": 1, "kb": 10 ** 3, "mb": 10 ** 6, "gb": 10 ** 9, "tb": 10 ** 12,
 
 @public
 def checkpoint(fun: Callable | None = None, *, prevent_cse: bool = True, policy: str | Policy | None = "all",
-               budget: int | str | None = None, offload: str | None = None,
+               budget: int | str | None = None, levels: int | None = None, offload: str | None = None,
                static_argnums: int | Sequence[int] = (), static_argnames: str | Sequence[str] = ()) -> Callable:
     """The same function, whose intermediate values the backward sweep computes again instead of storing them.
 
@@ -34,18 +36,22 @@ def checkpoint(fun: Callable | None = None, *, prevent_cse: bool = True, policy:
     as usual.
 
     policy: which values may be stored: one of gs.checkpoint_policies, which have JAX's names; "all" (or None), the same
-    as nothing_saveable; or "loops".  budget: bytes, or text such as "512 MiB", for the states of each for loop inside.
-    Its segments are cut again, into the fewest levels that fit the sizes of the first call: r levels keep
-    (2 r - 1) n^(1/r) states, for r - 1 more runs; where all states fit, they are stored as usual.
+    as nothing_saveable; or "loops".
+    levels: how often loops are cut, 2 by default: the loop over the passes of a segment is cut again when it runs
+    again.  r levels keep about r n^(1/r) states, for r - 1 more runs of the loop.
+    budget: bytes, or text such as "512 MiB", for the states of each for loop inside.  It chooses the fewest levels that
+    fit the sizes of the first call, `levels` or more; where all states fit, they are stored as usual.  A later call
+    whose states would not fit raises MemoryError.
     offload: "disk" stores the states at the beginnings of segments of for loops in temporary files, so that memory
-    holds those of one segment; gs.jit does not compile this.
+    holds those of one segment.
     prevent_cse, static_argnums and static_argnames are accepted for compatibility with JAX and have no effect; the
     latter must name arguments of the function.
 
     Usable as a decorator, with or without arguments, like jax.checkpoint.
 
-    Raises KindError for an unknown policy or budget, and for static arguments that the function does not have;
-    TransformError where the function is differentiated and cannot be, or the budget is too small for a loop.
+    Raises KindError for an unknown policy, budget or number of levels, and for static arguments that the function does
+    not have; TransformError where the function is differentiated and cannot be, the budget is too small for a loop, or
+    there is a while loop and a budget without levels: the number of its passes is not known before.
 
     >>> import numpy as np, gradscribe as gs
     >>> def decay(x, n):
@@ -59,7 +65,7 @@ def checkpoint(fun: Callable | None = None, *, prevent_cse: bool = True, policy:
 
     A. Griewank, A. Walther, Algorithm 799: revolve, ACM TOMS 26 (2000), for the general theory.
     """
-    marked = Marked(policy_of(policy), None if budget is None else bytes_in(budget), offload_of(offload))
+    marked = Marked(policy_of(policy), asked_of(budget, levels, offload))
     numbers = (static_argnums,) if isinstance(static_argnums, int) else tuple(static_argnums)
     names = (static_argnames,) if isinstance(static_argnames, str) else tuple(static_argnames)
 
@@ -82,11 +88,13 @@ def policy_of(policy: Any, origin: Any = None) -> Policy:
     return found
 
 
-def offload_of(offload: Any, origin: Any = None) -> str:
-    """The words of For.policy for an argument `offload`; KindError if it is none."""
+def asked_of(budget: Any, levels: Any, offload: Any, origin: Any = None) -> Asked:
+    """What the arguments ask of loops; KindError where one of them is nothing that can be asked."""
     if offload not in (None, "disk"):
         raise KindError(f"offload is 'disk' or None, not {offload!r}", origin)
-    return " disk" if offload else ""
+    if levels is not None and (not isinstance(levels, int) or isinstance(levels, bool) or levels < 2):
+        raise KindError(f"levels is a whole number from 2 on, or None, not {levels!r}", origin)
+    return Asked(None if budget is None else bytes_in(budget, origin), levels, offload is not None)
 
 
 def bytes_in(budget: Any, origin: Any = None) -> int:
@@ -106,34 +114,33 @@ def bytes_in(budget: Any, origin: Any = None) -> int:
 class Marked:
     """Reads a function with its values marked for rematerialisation."""
 
-    def __init__(self, policy, budget, offload):
-        self.policy, self.budget, self.offload = policy, budget, offload
+    def __init__(self, policy, asked):
+        self.policy, self.asked = policy, asked
 
     def read(self, reader, base, args, words):
         """Read a call of the function; its values are recomputed in the backward sweep, as the policy says."""
         build = reader.build
-        before = build.again, build.segments
-        build.again = (*build.again, self.policy)
+        before = build.policies, build.segments
+        build.policies = (*build.policies, self.policy)
         if self.policy.cuts_loops:
-            build.segments = f"segments {self.budget or ''}{self.offload}"
+            build.segments = str(self.asked)
         try:
             return enter(reader, base, args, words)
         finally:
-            build.again, build.segments = before
+            build.policies, build.segments = before
 
 
 def _read(reader, args, words, node):
     """gs.checkpoint(f) inside a function that is being transformed."""
     given = {**dict(zip(("fun",), args)), **words}
-    policy, budget, offload = (known_value(reader, given.pop(name, Const(None)), f"the {name} of a checkpoint", node)
-                               for name in ("policy", "budget", "offload"))
+    policy, *asked = (known_value(reader, given.pop(name, Const(None)), f"the {name} of a checkpoint", node)
+                      for name in ("policy", "budget", "levels", "offload"))
     given = {k: v for k, v in given.items() if k not in ("prevent_cse", "static_argnums", "static_argnames")}
     if set(given) != {"fun"}:
-        raise KindError("checkpoint takes a function, a policy, a budget and offload", here(reader, node),
+        raise KindError("checkpoint takes a function, a policy, a budget, levels and offload", here(reader, node),
                         "Write gs.checkpoint(f), or gs.checkpoint(f, policy=\"loops\").")
     place = here(reader, node)
-    return Derived(Marked(policy_of(policy, place), None if budget is None else bytes_in(budget, place),
-                          offload_of(offload, place)), _base(given["fun"]))
+    return Derived(Marked(policy_of(policy, place), asked_of(*asked, place)), _base(given["fun"]))
 
 
 cast(Any, checkpoint).normal_form_ = _read
@@ -162,9 +169,10 @@ def _read_name(reader, args, words, node):
     if not isinstance(name, str):
         raise KindError(f"checkpoint_name takes a name, not {name!r}", here(reader, node),
                         'Write gs.checkpoint_name(x, "y").')
-    policies = reader.build.again
+    policies = reader.build.policies
     for var in variables_in(given["x"]):
-        var.again = any(p.recomputes_name(name, var.again) for p in policies)
+        said = [p.of_name(name) for p in policies]
+        var.saving = strictest([var.saving if s is None else s for s in said])
     return given["x"]
 
 

@@ -3,6 +3,7 @@
 from gradscribe.runtime import (
     arranging,
     compiled,
+    files,
     fourier,
     francis,
     numeric,
@@ -21,4 +22,4 @@ from gradscribe.runtime import (
 )
 
 RUNTIME = (compiled, ranks, arranging, numeric, products, solvers, schur, systems, francis, fourier, special, spectra,
-           streams, vmath, vmath_roots, vmath_gamma, vmath32)
+           streams, files, vmath, vmath_roots, vmath_gamma, vmath32)

@@ -69,7 +69,7 @@ def memory_of(value: Apply) -> Memory:
     if record is not None and record.memory is not None:
         return record.memory
     if record is not None and "memory" in record.parts:
-        return _decided(record, value)
+        return decided(record, "memory", value, ALIASES)
     return FRESH if isinstance(function, np.ufunc | Draw) else ALIASES      # a ufunc allocates, and so does a draw
 
 
@@ -84,9 +84,9 @@ def may_give_a_cell(value: Apply) -> bool:
     return bool(memory_of(value).shares)
 
 
-def _decided(record, value):
-    """The result of a record's part `memory` for a call."""
-    wanted, names = signature_of(record.parts["memory"]).parameters, list(record.signature.parameters.values())
+def decided(record: Rule | Operation, part: str, value: Apply, otherwise: Any) -> Any:
+    """What a part of a record, such as `memory`, says of a call; `otherwise` if an argument that it asks is unknown."""
+    wanted, names = signature_of(record.parts[part]).parameters, list(record.signature.parameters.values())
     given, rest = {}, []
     for k, a in enumerate(value.args):
         if k < len(names) and names[k].kind in (inspect.Parameter.POSITIONAL_ONLY,
@@ -103,13 +103,13 @@ def _decided(record, value):
             known = record.signature.parameters.get(p.name)
             args.append(given[p.name] if p.name in given else known.default if known is not None else p.default)
     try:
-        return record.parts["memory"](*args)
+        return record.parts[part](*args)
     except Undecided:
-        return ALIASES
+        return otherwise
 
 
 def told(node: Any) -> Any:
-    """An argument as a record's part `memory` gets it."""
+    """An argument as such a part of a record gets it."""
     if isinstance(node, Const):
         return node.value
     if isinstance(node, Pack):

@@ -23,21 +23,23 @@ from typing import Any
 
 USER, ADJOINT, TANGENT, SAVED, TEMPORARY = range(5)     # the kinds of variables
 
+AS_USUAL, AGAIN, ON_DISK = "", "again", "disk"          # the backward sweep chooses; computes it again; saves it there
+
 SCALARS = (bool, int, float, complex, str)      # equal if their repr is: 0.0 is not -0.0, and nan is nan
 
 
 class Var:
     """One value: `hint` is the name that printing prefers, `fact` its type (core/kinds.py).
 
-    again: the backward sweep computes it again instead of saving it (checkpoints)
+    saving: how the backward sweep has it (checkpoints): AS_USUAL, AGAIN or ON_DISK
     """
-    __slots__ = ("again", "fact", "hint", "kind")
+    __slots__ = ("fact", "hint", "kind", "saving")
 
-    def __init__(self, hint, fact, kind=TEMPORARY, again=False):
-        self.hint, self.fact, self.kind, self.again = hint, fact, kind, again
+    def __init__(self, hint, fact, kind=TEMPORARY, saving=""):
+        self.hint, self.fact, self.kind, self.saving = hint, fact, kind, saving
 
     def like(self, fact=None):
-        return Var(self.hint, self.fact if fact is None else fact, self.kind, self.again)
+        return Var(self.hint, self.fact if fact is None else fact, self.kind, self.saving)
 
     def __repr__(self):
         return f"{self.hint}.{id(self) % 9973}"

@@ -14,6 +14,8 @@ is the result, `dy` its adjoint, `x_dot` the tangent of `x`; every other paramet
     wider(x, axis=None, ...)    the call with arguments that primal lacks, by other functions; inlined
     memory(x, axis=None)        how the result relates to memory (core/memory.py), if that depends on the arguments
     taylor_x(...)               elementwise: another form of partial_x, for Taylor mode (passes/series.py)
+    stacks(a, b)                of a product whose terms are added up: whether the result keeps an axis that two
+                                operands share, as the product of two stacks does; None for calls that are no product
     times(y, b)                 what the result solves: times(y, b) = a, with solves=("a", "b"); linear in each
     error(...), rounding(...), residual(...)    bounds of rounding errors, added by rules/rounding.py
     written(x, y)               x after a write of y into its part that the result is a view of

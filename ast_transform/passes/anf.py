@@ -11,11 +11,23 @@ import math
 import operator
 import sys
 from collections.abc import Iterable
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 
-from gradscribe.ast_transform.core.form import TEMPORARY, Apply, Const, Let, Var, is_application, operands
+from gradscribe.ast_transform.core.form import (
+    AGAIN,
+    AS_USUAL,
+    ON_DISK,
+    TEMPORARY,
+    Apply,
+    Const,
+    Let,
+    Var,
+    is_application,
+    operands,
+)
 from gradscribe.ast_transform.core.kinds import Array
 from gradscribe.ast_transform.core.operations import astype, shape_of
 from gradscribe.ast_transform.passes import types
@@ -30,21 +42,39 @@ _PYTHON = {operator.add, operator.sub, operator.mul, operator.neg, operator.pos,
 _SCALARS = (bool, int, float, complex)
 
 
+def strictest(said: list[str]) -> str:
+    """How the backward sweep has a value, if checkpoints inside each other say these."""
+    return next((how for how in (AGAIN, ON_DISK) if how in said), AS_USUAL)
+
+
 class Builder:
     """Appends statements to the current block."""
 
     def __init__(self, origin=None, block=None):
         self.block, self.origin, self.made = [] if block is None else block, origin, {}
         self.fold = True
-        self.again, self.segments = (), ""      # inside checkpoints: their policies, and what For.policy says
+        self.policies, self.segments = (), ""   # inside checkpoints: their policies, and what For.policy says
+        self.saving = AS_USUAL          # how the backward sweep has what is made for the statement at hand
         self.to_read = False            # whether the source is for reading: 1 / 3 stays, not 0.3333333333333333
 
     def let(self, hint, value, fact, kind=TEMPORARY):
         """A new variable that is set to a value."""
-        var = Var(hint, fact, kind, bool(self.again) and any(p.recomputes(value) for p in self.again))
+        var = Var(hint, fact, kind, strictest([self.saving, *(p.of_value(value) for p in self.policies)]))
         self.block.append(Let((var,), value, self.origin))
         self.made[var] = value
         return var
+
+    @contextmanager
+    def made_for(self, step, origin):
+        """Gives new statements an origin, and their values the mark that checkpoints have set on those of `step`."""
+        before, saving = self.origin, self.saving
+        self.origin = origin
+        self.saving = strictest([t.saving for t in step.targets]) if isinstance(step, Let) else AS_USUAL
+        try:
+            yield
+            self.origin = before
+        finally:
+            self.saving = saving
 
     def several(self, hints, value, fact_list, kind=TEMPORARY):
         """New variables that are set to the results of one operation."""

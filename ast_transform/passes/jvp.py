@@ -254,10 +254,8 @@ class Forward:
 
     def block(self, body):
         for step in body:
-            before = self.build.origin
-            self.build.origin = None if step.origin is None else step.origin.made_by(2)
-            getattr(self, "step_" + type(step).__name__)(step)
-            self.build.origin = before
+            with self.build.made_for(step, None if step.origin is None else step.origin.made_by(2)):
+                getattr(self, "step_" + type(step).__name__)(step)
 
     def step_Effect(self, step):
         self.build.block.append(step)

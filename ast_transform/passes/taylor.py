@@ -172,17 +172,15 @@ class Taylor:
 
     def block(self, body: list) -> None:
         for step in body:
-            before = self.build.origin
-            self.build.origin = None if step.origin is None else step.origin.made_by(2)
-            if isinstance(step, Let):
-                self.let(step)
-            elif isinstance(step, If):
-                self.branch(step)
-            elif isinstance(step, (For, While)):
-                self.loop(step)
-            else:
-                self.build.block.append(step)
-            self.build.origin = before
+            with self.build.made_for(step, None if step.origin is None else step.origin.made_by(2)):
+                if isinstance(step, Let):
+                    self.let(step)
+                elif isinstance(step, If):
+                    self.branch(step)
+                elif isinstance(step, (For, While)):
+                    self.loop(step)
+                else:
+                    self.build.block.append(step)
 
     def let(self, step: Let) -> None:
         series, value = self.series, step.value

@@ -111,6 +111,9 @@ class matmul:
             return np.tensordot(a, dy, (leading(a.ndim - 1), leading(a.ndim - 1)))
         return transposed(a) @ dy
 
+    def stacks(a, b):
+        return a.ndim > 2 and b.ndim > 2
+
     batch = batched_product
 
 
@@ -153,6 +156,9 @@ class dot:
         both = np.tensordot(a, dy, (leading(a.ndim - 1), leading(a.ndim - 1)))
         return np.moveaxis(both, 0, -2)         # (k, ..., n) to (..., k, n)
 
+    def stacks():
+        return False
+
     batch = batched_product
 
 
@@ -192,6 +198,9 @@ class inner:
         if a.ndim == 2 and b.ndim == 2:
             return dy.T @ a
         return np.tensordot(dy, a, (leading(a.ndim - 1), leading(a.ndim - 1)))
+
+    def stacks():
+        return False
 
     def batch(a, b, batched):
         if "a" in batched and "b" in batched:
@@ -332,6 +341,9 @@ class tensordot:
             return np.tensordot(dy, a, axes=pairs)
         return np.transpose(np.tensordot(dy, a, axes=pairs), permutation)
 
+    def stacks():
+        return False
+
     def batch(a, b, batched, axes=2):
         first, second = ranks(a.ndim, b.ndim, batched)
         return np.einsum(contraction(first, second, axes, batched), a, b)
@@ -446,6 +458,10 @@ class einsum:
         if set(given) - set(out):       # a sum
             return FRESH
         return VIEW if len(given) == len(set(given)) else PART
+
+    def stacks(subscripts, *operands):
+        labels, result = einsum_labels(subscripts, operands)
+        return None if len(labels) == 1 else any(sum(c in term for term in labels) > 1 for c in result)
 
     def vjp_operands(dy, k, subscripts, *operands, optimize=False):
         adjoint, repeats, index = einsum_adjoint(subscripts, k, operands)
@@ -618,6 +634,9 @@ class convolve:
 
     def vjp_v(dy, a, v, mode="full"):
         return np.convolve(to_full(dy, a, v, mode), a[::-1], mode="valid")
+
+    def stacks():                               # an entry of the result is a place in both
+        return True
 
 
 @general(np.correlate, samples=samples.correlations, rewrite=True, arrays=("a", "v"), memory=FRESH)

@@ -155,6 +155,54 @@ def offload_to_the_host():
     gs.checkpoint(cubed, offload="host")
 
 
+@refused(KindError)
+def budget_of_a_while_loop():
+    def f(x):
+        while np.sum(x) > 0.1:
+            x = 0.9 * np.sin(x)
+        return np.sum(x)
+    gs.grad(gs.checkpoint(f, budget="1 MB"))(X)
+
+
+@refused(KindError)
+def one_level_inside():
+    def f(x, n):
+        return np.sum(gs.checkpoint(lambda x: np.sin(x), levels=1)(x))
+    gs.grad(f)(X, 3)
+
+
+@refused(RuleError)
+def states_of_a_device_on_the_disk():
+    def f(x, n):
+        for _ in range(n):
+            x = np.sin(x)
+        return np.sum(x)
+    gs.jit(gs.grad(gs.checkpoint(f, offload="disk")), target="cuda").source_for(X, 9)
+
+
+@refused(KindError)
+def offload_of_a_saved_name():
+    gs.checkpoint_policies.save_and_offload_only_these_names(
+        names_which_can_be_saved=["y"], names_which_can_be_offloaded=["y"], offload_src="device", offload_dst="disk")
+
+
+@refused(KindError)
+def policy_for_one_text_as_names():
+    gs.checkpoint_policies.save_and_offload_only_these_names(
+        names_which_can_be_saved="y", names_which_can_be_offloaded=[], offload_src="device", offload_dst="disk")
+
+
+@refused(KindError)
+def offload_to_another_machine():
+    gs.checkpoint_policies.offload_dot_with_no_batch_dims("device", "cloud")
+
+
+@refused(KindError)
+def both_of_a_policy_that_offloads():
+    moved = gs.checkpoint_policies.offload_dot_with_no_batch_dims("device", "disk")
+    gs.checkpoint_policies.save_from_both_policies(moved, gs.checkpoint_policies.dots_saveable)
+
+
 # sparse derivatives
 
 @refused(KindError)

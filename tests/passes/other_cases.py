@@ -361,6 +361,6 @@ CASES = {
                 leave x_5 = x_1
                 return x_5
             """,
-        change=on_body(lambda body: segmented(body, Naturals(body))),
+        change=on_body(lambda body: segmented(body, Naturals(body), lambda length: None)),
     ),
 }

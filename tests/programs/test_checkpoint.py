@@ -81,10 +81,33 @@ def drawn(x, n):
     return np.sum(x)
 
 
+def widened(x, n):
+    for _ in range(n):                  # float32 in the first pass, float64 after it
+        z = np.cumsum(np.cumsum(np.cumsum(x)))
+        x = np.tanh(z * z * np.linspace(1.0, 2.0, 3))
+    return np.sum(x * x)
+
+
+def widened_inside(x, n):
+    while n > 0:
+        for _ in range(6):
+            x = np.exp(-np.sin(x) * x) * np.float64(0.9)
+        n -= 1
+    return np.sum(x * x)
+
+
+def one_or_the_other(x, n):
+    wide, h = np.cos(x) * np.linspace(1.0, 2.0, 3), x
+    for k in range(n):
+        h = np.sin(h) * (x if k % 3 else wide)
+    return np.sum(h)
+
+
 CASES = [(decay, (X, n)) for n in (0, 1, 4, 5, 37, 100)] + [
     (over_rows, (X, ROWS)), (over_rows, (X, ROWS[:0])), (over_a_range, (X, 30)), (until_small, (X,)),
     (until_small, (X * 0.0,)), (left_early, (X, 30)), (written, (X, 17)), (nested, (X, 7)), (with_branches, (X, 23)),
-    (drawn, (X, 9)), (decay, (X.astype(np.float32), 20))]
+    (drawn, (X, 9)), (decay, (X.astype(np.float32), 20))] + [
+    (f, (X.astype(np.float32), n)) for f in (widened, widened_inside, one_or_the_other) for n in (0, 1, 5, 11)]
 NAMES = [f"{f.__name__}-{k}" for k, (f, _) in enumerate(CASES)]
 
 
@@ -144,7 +167,7 @@ def test_a_step_is_computed_again_from_what_it_is_given():
 def test_what_is_stored():
     source = gs.grad(gs.checkpoint(decay)).source_for(X, 100)
     assert re.findall(r"(\w+) = np.empty\((.*)\)", source) == [
-        ("x_saved", "(segments, x.shape[0])"), ("x_saved_1", "(count, x.shape[0])")]
+        ("x_saved", "(segments, x.shape[0])"), ("x_saved_1", "(size, x.shape[0])")]
 
 
 def test_inside_a_function_that_is_read():

@@ -10,8 +10,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from gradscribe.ast_transform.analysis.dtypes import of_several_dtypes
+from gradscribe.ast_transform.core.alias import record_of
 from gradscribe.ast_transform.core.form import (
     ADJOINT,
+    SAVED,
     TEMPORARY,
     UNDEFINED,
     Apply,
@@ -33,10 +36,9 @@ from gradscribe.ast_transform.core.form import (
     walk,
     without_effects,
 )
-from gradscribe.ast_transform.core.kinds import Array, Listed, Sequence, Stack, key_of, unknown
+from gradscribe.ast_transform.core.kinds import Array, Length, Listed, Sequence, Stack, key_of, unknown
 from gradscribe.ast_transform.core.operations import no_elements, push, push_front, put_add
 from gradscribe.ast_transform.passes.described import fact_of
-from gradscribe.ast_transform.passes.nonnegative import Naturals
 from gradscribe.ast_transform.passes.vjp.containers import (
     Pieces,
     Taken,
@@ -50,7 +52,7 @@ from gradscribe.ast_transform.passes.vjp.containers import (
 )
 from gradscribe.ast_transform.passes.vjp.expansion import created, expanded, in_its_dtype, is_whole, typed, zero_adjoint
 from gradscribe.ast_transform.passes.vjp.first_pass import first_apart, leaving, left_with, with_known
-from gradscribe.ast_transform.passes.vjp.segments import counted
+from gradscribe.ast_transform.passes.vjp.segments import counted, uncounted
 from gradscribe.ast_transform.passes.vjp.tape import Restore
 from gradscribe.ast_transform.reader.closures import substituted_value
 from gradscribe.ast_transform.reader.values import Pullback
@@ -210,13 +212,18 @@ def run_again(sweep, step):
     engine = sweep.engine
     _only_needed(copy, {env[c.outer] for c in step.carries if sweep.adjoint.get(c.outer) is not None})
     passes = copy.carries
+    if isinstance(copy, For):
+        engine.analyses.naturals.known[copy.count] = True
     first, copy = cut(copy, levels)
+    engine.analyses.naturals.visit([*first, copy])
     sweep.build.block += [*first, copy]
     engine.copies.append(sweep.build.block)
     sweep.active.update(env[v] for v in env if v in sweep.active)
     for c, ends in zip(passes, copy.carries):
         if not sweep.active.isdisjoint((c.inner, c.outer)):
             sweep.active.update(operands(Pack("tuple", (ends.inner, ends.next, ends.outer))))
+    engine.several.update(env[v] for v in env if v in engine.several)
+    engine.several |= of_several_dtypes([copy])
     engine.analyses.unset.update(env[v] for v in env if v in engine.analyses.unset)
     engine.analyses.ranges.joined.update((env[v], (v,)) for v in env)
     engine.analyses.partial.visit([*first, copy])
@@ -231,13 +238,56 @@ def run_again(sweep, step):
         if held is not None:
             sweep.adjoint[env[c.outer]] = held
     reverse_loop(sweep, copy)
+    if sweep.inside is not None and isinstance(copy, For):
+        engine.filled += filled_anew(sweep, copy)
+
+
+def filled_anew(sweep, copy):
+    """[(statements that make an array of saved values, carry that fills it)] of a loop that runs again in each pass of
+    a backward loop, for arrays that all these passes can use: as long as the longest of them asks for.
+    """
+    block, found = sweep.build.block, []
+    here = {*all_made(block), *sweep.inside}
+    maker = {t: s for s in block if isinstance(s, Let) for t in s.targets}
+
+    def known_before(n):
+        """A length, or a bound on it, as an operand from outside the passes, and the statements that make it."""
+        value = maker[n].value if n in maker else sweep.made_by.get(n)
+        if n not in here:
+            return n, []
+        if is_application(value, min):
+            return next((b for b in value.args if b not in here), None), []
+        if not isinstance(value, Apply) or not here.isdisjoint(operands(value)):
+            return None, []
+        new = n.like()
+        return new, [Let((new,), value, sweep.build.origin)]
+
+    for c in copy.carries:
+        s = maker.get(c.init) if isinstance(c.init, Var) and c.init.kind == SAVED else None
+        record = record_of(s.value.function) if s is not None and type(c.init.fact) is Array else None
+        if s is None or record is None or record.options.get("allocates") != "filled":
+            continue
+        shape, *rest = s.value.args
+        lengths, lets = zip(*map(known_before, shape.items if isinstance(shape, Pack) else (shape,)))
+        if None not in lengths:
+            block.remove(s)
+            rows, shape = lengths[0], Pack("tuple", lengths) if len(lengths) > 1 else lengths[0]
+            longest = Length(None, rows.value) if isinstance(rows, Const) else rows.fact.length or unknown("?rows")
+            old, fact = c.init.fact, replace(c.init.fact, dims=(longest, *c.init.fact.dims[1:]))
+            for v in (c.init, *all_made([copy]), *(k.inner for k in copy.carries)):
+                v.fact = fact if v.fact is old else v.fact
+            made = Let(s.targets, Apply(s.value.function, (shape, *rest), s.value.kwargs), s.origin)
+            found.append(([*(n for each in lets for n in each), made], c))
+    return found
 
 
 def cut(loop, levels):
     """(statements, loop): the loop that runs again, cut into segments once more if levels are left."""
     if levels == 1:
         return [], loop
-    *first, outer = counted(loop, Naturals([loop]), levels)
+    if isinstance(loop, While):
+        return [], *uncounted(loop, levels)
+    *first, outer = counted(loop, loop.count, levels)
     return first, outer
 
 
@@ -275,7 +325,9 @@ class BackwardLoop:
         sweep, step, child = self.sweep, self.step, self.child
         origin, outer_block = sweep.build.origin, sweep.build.block
         sweep.build.block = body = []
+        before, sweep.engine.filled = sweep.engine.filled, []
         self.reverse_body()
+        filled, sweep.engine.filled = sweep.engine.filled, before
         items = adjoints_of_items(sweep, step, child, outer_block)
         left = {c: self.left_by_a_pass(c) for c in self.wanted}
         leaves = None if sweep.reader.unroll else leaving(step)
@@ -288,6 +340,7 @@ class BackwardLoop:
         outers = [carry.outer for carry in made]
         made += [self.carry_of_sum(v, child.accumulated[v], value) for v, value in sums.items()]
         made += [carry for carry, _ in items]
+        made += self.handed_on(filled)
         if leaves is not None and any(v is first for s in body for v in all_reads(s)):
             with_known(body, first, made)
             made.append(Carry(first, Const(True), Const(False), first.like()))
@@ -304,6 +357,17 @@ class BackwardLoop:
         for carry, finish in items:
             finish(carry.outer)
         settle_elements(sweep, list(sums))
+
+    def handed_on(self, filled):
+        """Makes the arrays that each pass fills anew before the loop; its carries hand them on."""
+        made = []
+        for steps, c in filled:
+            first, c.init = c.init, c.init.like()
+            self.sweep.build.block += steps
+            for v in all_made(steps):
+                self.sweep.note(v)
+            made.append(Carry(c.init, first, c.outer, first.like()))
+        return made
 
     def carried_fact(self, c):
         fact = c.inner.fact

@@ -104,6 +104,7 @@ class Reverse:
         self.function, self.known = None, {}
         self.several = set()                    # values whose dtype depends on the path
         self.copies = []                        # backward blocks that run a loop again
+        self.filled = []                        # arrays that loops run again fill in this pass: (statements, carry)
         self.ends = {}                          # carry of a reversed loop -> its array before the loop (invertible.py)
         self.restored = {}                      # carry of a reversed loop -> the Restore that has reversed it
         self.elements, self.places = {}, {}     # elements of containers that loops sum adjoints for, and their places
@@ -151,9 +152,8 @@ class Reverse:
         function.result = substituted(function.result, env)
         starts, reader = leaves(wrt), self.reader
         carried_views(through_views(function))
-        function.body = segmented(function.body, Naturals(function.body))
-        self.several = of_several_dtypes(function.body)
-        function.body = forgotten(function, self.length_of, self.several)
+        function.body = segmented(function.body, Naturals(function.body), self.length_of)
+        function.body = forgotten(function, self.length_of, of_several_dtypes(function.body))
         ask_entered(function.body)
         function.body = hoist(parts_first(function.body), transposes=False, numbers=reader.unroll)
         while True:                     # a callee that is inlined may call others
@@ -163,7 +163,7 @@ class Reverse:
                 break
         function.body = reparametrised(self.reader, function.body, active)
         active = active_values(function.body, starts)
-        self.analyses = Analyses(function)
+        self.analyses, self.several = Analyses(function), of_several_dtypes(function.body)
         made_by = self.analyses.made_by
         reader.build.block = backward = []
         reader.build.made.update(made_by)

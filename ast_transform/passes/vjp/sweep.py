@@ -223,16 +223,13 @@ class Sweep:
 
     def block(self, body):
         for step in reversed(list(body)):
-            before = self.build.origin
-            if step.origin is not None:
-                self.build.origin = step.origin.made_by(1)
-            if isinstance(step, Let):
-                self.statement(step)
-            elif isinstance(step, If):
-                reverse_branch(self, step)
-            elif isinstance(step, (For, While)):
-                reverse_loop(self, step)
-            self.build.origin = before
+            with self.build.made_for(step, self.build.origin if step.origin is None else step.origin.made_by(1)):
+                if isinstance(step, Let):
+                    self.statement(step)
+                elif isinstance(step, If):
+                    reverse_branch(self, step)
+                elif isinstance(step, (For, While)):
+                    reverse_loop(self, step)
 
     def statement(self, step):
         value = step.value

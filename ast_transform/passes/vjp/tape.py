@@ -13,6 +13,9 @@ import numpy as np
 from gradscribe.ast_transform.core.alias import aliased, is_cheap, memory_of, reads, record_of, repeatable, updates
 from gradscribe.ast_transform.core.draw import is_draw
 from gradscribe.ast_transform.core.form import (
+    AGAIN,
+    AS_USUAL,
+    ON_DISK,
     SAVED,
     TEMPORARY,
     UNDEFINED,
@@ -245,7 +248,7 @@ class Restore:
         if isinstance(made.value, (Pack, Var)):
             return True
         value = made.value
-        if var.again and not is_draw(value) and not isinstance(value.function, (Function, Quoted)):
+        if var.saving == AGAIN and not is_draw(value) and not isinstance(value.function, (Function, Quoted)):
             return True
         if has_ties(made):
             return True
@@ -576,9 +579,10 @@ class Restore:
             words = () if dtype == np.float64 else (("dtype", Const(dtype)),)
             empty = Var(hint, fact, SAVED)
             pack = Pack("tuple", tuple(shape)) if len(shape) > 1 else shape[0]
-            make = on_disk if self.step.policy == "disk" and v.fact.dims else np.empty
+            saving = ON_DISK if v.fact.dims and ON_DISK in (self.step.policy, v.saving) else AS_USUAL
+            make = on_disk if saving == ON_DISK else np.empty
             self.before(Let((empty,), Apply(make, (pack,), words), self.origin_forward()))
-            inner, outer, new = Var(hint, fact, SAVED), Var(hint, fact, SAVED), Var(hint, fact, SAVED)
+            inner, outer, new = (Var(hint, fact, SAVED, saving) for _ in range(3))
             if not self.filled_in_place(v, home, inner, new):
                 put_step = Let((new,), Apply(put, (inner, self.step.index, source)), self.origin_forward())
                 new = self.insert(place, source, put_step, inner, new)
@@ -699,9 +703,13 @@ class Restore:
     def shape(self, v):
         """The shape of an array of saved values, as operands known before the loop; None if the shape may change.
 
-        None also for Python integers that may outgrow the 64 bits of an array; compiled code has no such integers.
+        None also for values whose dtype depends on the path: a list keeps the dtype of each pass, so that the pass
+        rounds alike when it runs again.  And for Python integers that may outgrow the 64 bits of an array.  In compiled
+        code each variable has one dtype, and integers have 64 bits.
         """
         if not isinstance(v.fact, Array) or any(isinstance(item.fact, Sequence) for item, _ in self.step.items):
+            return None
+        if v in self.sweep.engine.several and not self.sweep.engine.reader.unroll:
             return None
         if v.fact.weak and v.fact.kind == "i" and not self.sweep.engine.reader.unroll and not \
                 self.sweep.engine.analyses.ranges.fits(v):

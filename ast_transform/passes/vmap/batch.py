@@ -269,10 +269,8 @@ def used_up(batch, body, alone):
 
 
 def statement(batch, step):
-    before = batch.build.origin
-    batch.build.origin = step.origin
-    STATEMENTS[type(step)](batch, step)
-    batch.build.origin = before
+    with batch.build.made_for(step, step.origin):
+        STATEMENTS[type(step)](batch, step)
 
 
 def step_Effect(batch, step):

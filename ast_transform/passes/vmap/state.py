@@ -83,7 +83,7 @@ class Batch:
 
     def like(self, var):
         """A new variable for the batched value of another."""
-        self.new[var] = Var(var.hint, self.fact(var.fact, self.mask(var)), var.kind, var.again)
+        self.new[var] = Var(var.hint, self.fact(var.fact, self.mask(var)), var.kind, var.saving)
         return self.new[var]
 
     def let(self, var, value):
