@@ -38,7 +38,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gradscribe.ast_transform.analysis.regions import whole
-from gradscribe.ast_transform.core.alias import aliased, parts_of, raised, reads, record_of, role, updates
+from gradscribe.ast_transform.core.alias import aliased, filled_with, parts_of, raised, reads, record_of, role, updates
 from gradscribe.ast_transform.core.form import (
     ADJOINT,
     TEMPORARY,
@@ -317,6 +317,11 @@ class _Block:
             return None
         return value
 
+    def filled_with(self, v):
+        """The number that all entries of an array with this one reader are; None if they are not known to be one."""
+        read_here = isinstance(v, Var) and v.kind in self.kinds and self.counts.get(v) in (1, self.reads.get(v))
+        return filled_with(self.made(v)) if read_here else None
+
     def made(self, v):
         k = self.place.get(v)
         return None if k is None else self.body[k].value
@@ -357,6 +362,9 @@ class _Block:
         """The single term of an operand that is a factor or a product of factors, in a list."""
         if _is_number(a):
             return [Term(a.value)]
+        if (number := self.filled_with(a)) is not None:
+            absorbed.append(a)
+            return [Term(number)]
         inner = self.definition(a, at)
         if inner is None or role(inner) in SUMS:
             return [Term(1, (a,))]

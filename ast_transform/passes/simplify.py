@@ -21,7 +21,10 @@ grad_f(x):
     return dx
 """
 import operator
+from dataclasses import replace
 from typing import Any
+
+import numpy as np
 
 from gradscribe.ast_transform.core.alias import (
     is_number,
@@ -53,6 +56,7 @@ from gradscribe.ast_transform.core.form import (
     all_reads,
     as_slice,
     blocks,
+    is_application,
     made,
     operands,
     rebuilt,
@@ -60,7 +64,7 @@ from gradscribe.ast_transform.core.form import (
     substituted,
     walk,
 )
-from gradscribe.ast_transform.core.kinds import Array, Sequence
+from gradscribe.ast_transform.core.kinds import Array, Sequence, same_dtype
 from gradscribe.ast_transform.core.operations import (
     is_report,
     shape_of,
@@ -104,6 +108,7 @@ def simplify(function: Function, numbers: bool = True) -> Function:
         function.body = drop_dead(function.body, function.result)
         function.body = in_normal_form(function)
         function.notes.pop("factored")
+    function.body = axes_kept(function)
     function.body, env = merge_common(function.body)
     function.result = substituted(function.result, env)
     function.body = rows_first(function)
@@ -353,22 +358,23 @@ def ask_entered(body: list) -> None:
 
 
 def ask_latest(function: Function) -> Function:
-    """Reads lengths from the latest version of an array: an earlier one would have to be copied to stay alive."""
-    if not any(isinstance(s, Let) and isinstance(s.value, Apply) and s.value.function is shape_of
-               for s in walk(function.body)):
+    """Reads lengths, and the shape of np.zeros_like(x), from the latest version of an array: an earlier one would have
+    to be copied to stay alive.
+    """
+    if not any(isinstance(s, Let) and reads(s.value) == "shape" for s in walk(function.body)):
         return function
     unset, given, again = unset_values(function.body), {p.value for p in function.params}, set()
 
     def visit(block, latest):
         for step in block:
             if isinstance(step, Let) and isinstance(step.value, Apply):
-                if step.value.function is shape_of:
-                    asked, axis = step.value.args
+                if reads(step.value) == "shape" and isinstance(step.value.args[0], Var):
+                    asked, *rest = step.value.args
                     while (asked not in given or asked in again) and (
-                            now := latest.get(asked)) is not None and _keeps_length(now, asked, axis.value):
+                            now := latest.get(asked)) is not None and _keeps_what_is_read(step.value, now, asked):
                         asked = now
                     if asked is not step.value.args[0]:
-                        step.value = Apply(shape_of, (asked, axis), origin=step.value.origin)
+                        step.value = replace(step.value, args=(asked, *rest))
                 elif updates(step.value) and isinstance(step.value.args[0], Var):
                     latest[step.value.args[0]] = step.targets[0]
                 elif _copies(step.value) and step.value.args[0] in given and step.targets[
@@ -389,6 +395,20 @@ def ask_latest(function: Function) -> Function:
     return function
 
 
+def _keeps_what_is_read(value, now, before):
+    """Whether an operation that reads only the shape of an array makes the same from another one."""
+    if value.function is shape_of:
+        return _keeps_length(now, before, value.args[1].value)
+    return _is_alike(now, before)
+
+
+def _is_alike(now, before):
+    """Whether two arrays certainly have one dtype and one shape."""
+    a, b = now.fact, before.fact
+    return type(a) is type(b) is Array and bool(a.dims) and a.rank == b.rank and same_dtype(a.dtype, b.dtype) and all(
+        m.same(n) for m, n in zip(a.dims, b.dims)) and (a.rank == 1 or _has_axes(a) and _has_axes(b))
+
+
 def _keeps_length(now, before, axis):
     """Whether an axis certainly has the same length in both; an array of a list that may be empty may have one axis."""
     facts = now.fact, before.fact
@@ -400,13 +420,21 @@ def _keeps_length(now, before, axis):
 def ask_named_values(function: Function) -> None:
     """(p - y).shape[0]  ->  p.shape[0]: reads a length from a named value that has the same one.
 
-    A value that is live for other reasons is preferred: then nothing is computed for its length alone.
+    A value that is live for other reasons is preferred: then nothing is computed for its length alone.  Likewise
+    np.zeros_like(p - y) becomes np.zeros_like(p), and np.ones_like(p @ V), whose shape no other array has,
+    np.ones((p.shape[0], V.shape[1])).
     """
     maker = {t: s.value for s in walk(function.body) if isinstance(s, Let) for t in s.targets}
-    asking = [s for s in walk(function.body) if isinstance(s, Let) and isinstance(s.value, Apply) and
-              s.value.function in (shape_of, size_of) and isinstance(s.value.args[0], Var)]
-    there = live_values(function.body, function.result, asking) if asking else set()
-    for step in asking:
+    asking = [s for s in walk(function.body) if isinstance(s, Let) and reads(s.value) == "shape" and isinstance(
+        s.value.args[0], Var)]
+    lengths = [s for s in asking if s.value.function in (shape_of, size_of)]
+    if len(lengths) < len(asking):
+        there = live_values(function.body, function.result, asking).union(p.value for p in function.params)
+        function.body = _filled_like_what_is_there(function.body, maker, there)
+        lengths = [s for s in walk(function.body) if isinstance(s, Let) and (is_application(
+            s.value, shape_of) or is_application(s.value, size_of)) and isinstance(s.value.args[0], Var)]
+    there = live_values(function.body, function.result, lengths) if lengths else set()
+    for step in lengths:
         value = step.value
         source = maker.get(value.args[0])
         if not _generated(step) and value.args[0] in there and not (isinstance(source, Apply) and _copies(source)):
@@ -414,6 +442,38 @@ def ask_named_values(function: Function) -> None:
         asked, *axis = _shown_by(value.args[0], [a.value for a in value.args[1:]], maker, there)
         if asked is not value.args[0]:
             step.value = Apply(value.function, (asked, *map(Const, axis)), (), value.origin)
+
+
+def _filled_like_what_is_there(body, maker, there):
+    """The body in which no array is computed only for the shape of np.zeros_like(x) and its kin."""
+    out = []
+    for step in body:
+        step = rebuilt(step, {}, lambda block: _filled_like_what_is_there(block, maker, there))
+        if isinstance(step, Let) and _generated(step) and reads(step.value) == "shape" and isinstance(
+                step.value.args[0], Var) and step.value.function not in (shape_of, size_of) and step.value.args[
+                    0] not in there and isinstance(maker.get(step.value.args[0]), Apply):
+            asked, *rest = step.value.args
+            like = next((v for v in _computed_from(asked, maker) if v in there and _is_alike(v, asked)), None)
+            if like is not None:
+                step.value = replace(step.value, args=(like, *rest))
+            else:
+                lengths = [_shown_by(asked, [k], maker, there) for k in range(asked.fact.rank)]
+                plain = record_of(step.value.function).options.get("by_shape")
+                if plain is not None and not step.value.kwargs and all(v in there for v, _ in lengths):
+                    n = [Var("n", Array(int, (), asked.fact.dims[k])) for k in range(asked.fact.rank)]
+                    out += [Let((v,), Apply(shape_of, (a, Const(axis))), step.origin) for v, (a, axis) in zip(n, lengths)]
+                    words = () if asked.fact.dtype == np.float64 else (("dtype", Const(np.dtype(asked.fact.dtype))),)
+                    step.value = replace(step.value, function=plain, args=(Pack("tuple", tuple(n)), *rest), kwargs=words)
+        out.append(step)
+    return out
+
+
+def _computed_from(var, maker):
+    """The values that one is computed from, the nearest first."""
+    queue = [var]
+    for v in queue:
+        queue += [o for o in operands(maker.get(v)) if o not in queue]
+    return queue[1:]
 
 
 def _shown_by(var, axis, maker, there):
