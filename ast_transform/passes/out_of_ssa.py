@@ -561,10 +561,12 @@ class _Graph:
 
 
 def summed_up(step: Let) -> list[Var]:
-    """The operands of a generated sum of arrays that have its dtype and shape, so that it may be made in them."""
+    """The operands of a sum of arrays that have its dtype and shape, so that it may be made in them: one that a
+    transformation made, or x += v.
+    """
     value, target = step.value, step.targets[0].fact
     if role(value) not in ("sum", "difference") or step.origin is None or \
-            not step.origin.generated or type(target) is not Array or not target.dims or target.kind not in "fc":
+            not (step.origin.generated or step.origin.augments) or type(target) is not Array or not target.dims or target.kind not in "fc":
         return []
     return [a for a in value.args[:2 if role(value) == "sum" else 1] if isinstance(a, Var) and type(
         a.fact) is Array and a.fact.dtype == target.dtype and a.fact.rank == target.rank and all(
