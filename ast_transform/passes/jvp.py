@@ -12,8 +12,8 @@ jvp_f(x, x_dot):
     t = sin_x * x
     t_1 = sin_x_dot * x
     t_2 = x_dot * sin_x
-    t_dot = t_1 + t_2
-    return (t, t_dot)
+    prod_x_dot = t_1 + t_2
+    return (t, prod_x_dot)
 """
 import operator
 from typing import Any
@@ -75,7 +75,7 @@ from gradscribe.ast_transform.passes.described import fact_of
 from gradscribe.ast_transform.passes.reparametrise import reparametrised
 from gradscribe.ast_transform.passes.simplify import drop_dead
 from gradscribe.ast_transform.passes.symbolic import is_array, pair_of, without_zeros, zero_of
-from gradscribe.ast_transform.passes.tangents import expanded, in_its_dtype, zero_tangent
+from gradscribe.ast_transform.passes.tangents import expanded, in_its_dtype, tangent_hint, zero_tangent
 from gradscribe.ast_transform.passes.vjp.expansion import length_of, typed, zero_by_shape
 from gradscribe.ast_transform.passes.vjp.sweep import NESTED, SHAPE_ONLY, Sweep
 from gradscribe.ast_transform.passes.vmap.own import TangentRule
@@ -239,12 +239,12 @@ class Forward:
             if not fact.weak and not want.weak and fact.kind == "f" and want.kind == "f" and fact.dtype != want.dtype:
                 value = Sweep.converted(self, value, want.dtype)
         if isinstance(value, Var) and value in self.build.made and value.kind == TEMPORARY:
-            value.hint = f"{var.hint}_dot"
+            value.hint = tangent_hint(self.build, var)
             value.kind = TANGENT if var.kind != TEMPORARY else TEMPORARY
         self.tangent[var] = value
 
     def let(self, var, value):
-        self.tangent[var] = self.build.let(f"{var.hint}_dot", value, var.fact, TANGENT)
+        self.tangent[var] = self.build.let(tangent_hint(self.build, var), value, var.fact, TANGENT)
 
     def let_several(self, step, held):
         """Sets the tangents of the results of a call to those of the same call on a tangent."""

@@ -608,6 +608,8 @@ class Group:
 
     def may_take(self, other):
         variables = self.variables | other.variables
+        if self.given or other.given:       # the tangent that a loop carries is a parameter when the loop is entered
+            variables = {hint for hint, _ in variables}
         if other is self or len(variables) > 1:
             return False
         if self.kinds | other.kinds == {SAVED, TEMPORARY}:

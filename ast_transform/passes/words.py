@@ -49,7 +49,14 @@ def word(value: Any, name_of: dict[Var, str] | None = None, hint: str = "", numb
     if found is None:
         return None
     of = next((n for v in operands(value) if (n := _name(v, name_of)) is not None), None)
-    return f"{found}_{of}"[:LONGEST] if of else found
+    return shortened(f"{found}_{of}") if of else found
+
+
+def shortened(name: str) -> str:
+    """A name without the last of its words, if it is too long."""
+    while len(name) > LONGEST and "_" in name.strip("_"):
+        name = name.rpartition("_")[0]
+    return name[:LONGEST]
 
 
 def _entry(value, name_of):
@@ -63,7 +70,7 @@ def _entry(value, name_of):
         return None
     names = [str(p.value) if isinstance(p, Const) else _name(p, name_of) or p.hint for p in parts]
     together = "" if all(len(n) == 1 for n in names) else "_"
-    return f"{(_name(base, name_of) or base.hint)}_{together.join(names)}"[:LONGEST]
+    return shortened(f"{(_name(base, name_of) or base.hint)}_{together.join(names)}")
 
 
 def _name(v, name_of):
