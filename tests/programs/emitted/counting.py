@@ -7,8 +7,8 @@ def grad_counting(x):
     passes = 0
     while True:
         passes += 1
-        s = s + x[i] * x[i]
-        i = i + 1
+        s += x[i] * x[i]
+        i += 1
         if i >= x.shape[0] or s > 3:
             break
 
