@@ -529,7 +529,7 @@ def hoist(body: list, transposes: bool = True, numbers: bool = True) -> list:
             for inner in step.body:
                 if isinstance(inner, Let) and _movable(inner) and not inside & set(operands(inner.value)) and (
                         transposes or role(inner.value) != "transpose") and (
-                            numbers or not _is_a_number_of_the_user(inner)):
+                            numbers or not _is_read_where_it_is_used(inner)):
                     inside -= set(inner.targets)
                     value = substituted(inner.value, env)
                     target, key = inner.targets[0], key_of(value) if _makes_a_number(inner) else None
@@ -546,10 +546,13 @@ def hoist(body: list, transposes: bool = True, numbers: bool = True) -> list:
     return out
 
 
-def _is_a_number_of_the_user(step):
-    return _makes_a_number(step) and step.targets[0].kind == TEMPORARY and not (
-        step.origin is not None and step.origin.generated) and getattr(
-            record_of(step.value.function), "kind", None) == "elementwise"
+def _is_read_where_it_is_used(step):
+    """Whether a number would only get a name by being moved: one of the user's lines, and 2 * dx."""
+    if not _makes_a_number(step) or step.targets[0].kind != TEMPORARY:
+        return False
+    if step.origin is not None and step.origin.generated:
+        return role(step.value) == "product" and any(isinstance(a, Const) for a in step.value.args)
+    return getattr(record_of(step.value.function), "kind", None) == "elementwise"
 
 
 def _copies(value):
