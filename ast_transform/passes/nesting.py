@@ -333,7 +333,7 @@ def size(node):
 
 
 def to_read(node):
-    """The nodes of a value that are read at once: a sum is read term by term, so all but the longest term count half."""
+    """The nodes of a value read at once: a sum is read term by term, so all but its longest term count half."""
     if isinstance(node, Apply) and updates(node):
         return 2 + sum(map(size, node.args[:-1])) + to_read(node.args[-1])
     terms = sorted(map(size, _terms(node)))

@@ -80,6 +80,7 @@ from gradscribe.ast_transform.passes.algebra import (
     without_zeros,
 )
 from gradscribe.ast_transform.passes.coalescing import unset_values
+from gradscribe.ast_transform.passes.described import fact_of
 from gradscribe.ast_transform.passes.peephole import by_identities
 from gradscribe.ast_transform.passes.products import divided_once, numbers_to_rows, rows_first
 from gradscribe.ast_transform.passes.words import says
@@ -449,23 +450,32 @@ def _filled_like_what_is_there(body, maker, there):
     out = []
     for step in body:
         step = rebuilt(step, {}, lambda block: _filled_like_what_is_there(block, maker, there))
-        if isinstance(step, Let) and _generated(step) and reads(step.value) == "shape" and isinstance(
-                step.value.args[0], Var) and step.value.function not in (shape_of, size_of) and step.value.args[
-                    0] not in there and isinstance(maker.get(step.value.args[0]), Apply):
-            asked, *rest = step.value.args
+        asked = step.value.args[0] if isinstance(step, Let) and _generated(step) and reads(
+            step.value) == "shape" and step.value.function not in (shape_of, size_of) else None
+        if isinstance(asked, Var) and asked not in there and isinstance(maker.get(asked), Apply):
             like = next((v for v in _computed_from(asked, maker) if v in there and _is_alike(v, asked)), None)
             if like is not None:
-                step.value = replace(step.value, args=(like, *rest))
+                step.value = replace(step.value, args=(like, *step.value.args[1:]))
             else:
-                lengths = [_shown_by(asked, [k], maker, there) for k in range(asked.fact.rank)]
-                plain = record_of(step.value.function).options.get("by_shape")
-                if plain is not None and not step.value.kwargs and all(v in there for v, _ in lengths):
-                    n = [Var("n", Array(int, (), asked.fact.dims[k])) for k in range(asked.fact.rank)]
-                    out += [Let((v,), Apply(shape_of, (a, Const(axis))), step.origin) for v, (a, axis) in zip(n, lengths)]
-                    words = () if asked.fact.dtype == np.float64 else (("dtype", Const(np.dtype(asked.fact.dtype))),)
-                    step.value = replace(step.value, function=plain, args=(Pack("tuple", tuple(n)), *rest), kwargs=words)
+                out += _by_shape(step, asked, maker, there)
         out.append(step)
     return out
+
+
+def _by_shape(step, asked, maker, there):
+    """The statements that read the lengths of arrays that are there, for a new array of another's shape; changes the
+    statement that makes it.
+    """
+    plain, fact = record_of(step.value.function).options.get("by_shape"), asked.fact
+    sources = [_shown_by(asked, [k], maker, there) for k in range(fact.rank)]
+    if plain is None or step.value.kwargs or not all(v in there for v, _ in sources):
+        return []
+    lengths = [Var("n", Array(int, (), d)) for d in fact.dims]
+    of_floats = all(np.dtype(fact_of(a).dtype) == np.float64 for a in step.value.args[1:])      # the fill value
+    words = () if fact.dtype == np.float64 and of_floats else (("dtype", Const(np.dtype(fact.dtype))),)
+    step.value = replace(step.value, function=plain, kwargs=words, args=(
+        Pack("tuple", tuple(lengths)), *step.value.args[1:]))
+    return [Let((n,), Apply(shape_of, (v, Const(axis))), step.origin) for n, (v, axis) in zip(lengths, sources)]
 
 
 def _computed_from(var, maker):

@@ -14,7 +14,7 @@
 from typing import Any
 
 from gradscribe.ast_transform.core.alias import parts_of, reads, record_of
-from gradscribe.ast_transform.core.form import TEMPORARY, USER, Apply, Const, Var, operands
+from gradscribe.ast_transform.core.form import SAVED, TEMPORARY, USER, Apply, Const, Var, operands
 
 LONGEST = 20
 
@@ -76,4 +76,5 @@ def _entry(value, name_of):
 def _name(v, name_of):
     if v.kind == TEMPORARY and not (name_of and v in name_of and not is_plain(v.hint)):
         return None
-    return name_of.get(v, v.hint) if name_of else v.hint
+    name = name_of.get(v, v.hint) if name_of else v.hint
+    return name.replace("_saved", "") if v.kind == SAVED else name

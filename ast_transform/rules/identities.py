@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Algebraic identities, one line each, for the simplification of emitted source and compiled code.
 
-A line is `left = right`, in Python; a one-letter name matches any operand, the same one at each occurrence, and a number
-matches itself.  A suffix restricts the operands: `for floats` (and complex numbers), `for matrices`.  Without one the
-identity holds for all numbers, to the last bit except for the signs of zeros and NaNs.
+A line is `left = right`, in Python; a one-letter name matches any operand, the same one at each occurrence, a number
+itself.  A suffix restricts the operands: `for floats` (and complex numbers), `for matrices`.  Without one the identity
+holds for all numbers, to the last bit except for the signs of zeros and NaNs.
 
 All lines are applied, in this order, where derivatives are built (passes/anf.py); so signs move outward, where another
 line may match them.  Lines with fewer operations on the right are also applied to generated statements
