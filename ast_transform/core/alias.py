@@ -177,7 +177,9 @@ def reads(value: Any) -> str:
 def filled_with(value: Any) -> Any:
     """The number that all entries of a new array are; None if they are not known to be one."""
     record = record_of(value.function) if isinstance(value, Apply) else None
-    entries = None if record is None else record.options.get("entries")
+    if record is None:
+        return None
+    entries = record.options.get("entries")
     if isinstance(entries, str):        # the argument of this name
         place = list(record.signature.parameters).index(entries)
         given = dict(value.kwargs).get(entries, value.args[place] if place < len(value.args) else None)

@@ -471,10 +471,11 @@ def _by_shape(step, asked, maker, there):
     if plain is None or step.value.kwargs or not all(v in there for v, _ in sources):
         return []
     lengths = [Var("n", Array(int, (), d)) for d in fact.dims]
-    of_floats = all(np.dtype(fact_of(a).dtype) == np.float64 for a in step.value.args[1:])      # the fill value
+    rest = [Const(float(a.value)) if isinstance(a, Const) and fact.kind == "f" else a for a in step.value.args[1:]]
+    of_floats = all(np.dtype(fact_of(a).dtype) == np.float64 for a in rest)     # the fill value
     words = () if fact.dtype == np.float64 and of_floats else (("dtype", Const(np.dtype(fact.dtype))),)
     step.value = replace(step.value, function=plain, kwargs=words, args=(
-        Pack("tuple", tuple(lengths)), *step.value.args[1:]))
+        Pack("tuple", tuple(lengths)), *rest))
     return [Let((n,), Apply(shape_of, (v, Const(axis))), step.origin) for n, (v, axis) in zip(lengths, sources)]
 
 
