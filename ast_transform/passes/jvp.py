@@ -75,7 +75,7 @@ from gradscribe.ast_transform.passes.described import fact_of
 from gradscribe.ast_transform.passes.reparametrise import reparametrised
 from gradscribe.ast_transform.passes.simplify import drop_dead
 from gradscribe.ast_transform.passes.symbolic import is_array, pair_of, without_zeros, zero_of
-from gradscribe.ast_transform.passes.tangents import expanded, in_its_dtype, tangent_hint, zero_tangent
+from gradscribe.ast_transform.passes.tangents import expanded, in_its_dtype, name_tangents, zero_tangent
 from gradscribe.ast_transform.passes.vjp.expansion import length_of, typed, zero_by_shape
 from gradscribe.ast_transform.passes.vjp.sweep import NESTED, SHAPE_ONLY, Sweep
 from gradscribe.ast_transform.passes.vmap.own import TangentRule
@@ -127,6 +127,7 @@ class Forward:
         self.build.made.update({t: s.value for s in walk(body) if isinstance(s, Let) for t in s.targets})
         self.build.block = out = []
         self.block(body)
+        name_tangents(self.build, self.tangent)
         self.build.block = out
         self.build.origin = None
         self.dtype_by_path = of_several_dtypes(body)
@@ -239,12 +240,12 @@ class Forward:
             if not fact.weak and not want.weak and fact.kind == "f" and want.kind == "f" and fact.dtype != want.dtype:
                 value = Sweep.converted(self, value, want.dtype)
         if isinstance(value, Var) and value in self.build.made and value.kind == TEMPORARY:
-            value.hint = tangent_hint(self.build, var)
+            value.hint = f"{var.hint}_dot"
             value.kind = TANGENT if var.kind != TEMPORARY else TEMPORARY
         self.tangent[var] = value
 
     def let(self, var, value):
-        self.tangent[var] = self.build.let(tangent_hint(self.build, var), value, var.fact, TANGENT)
+        self.tangent[var] = self.build.let(f"{var.hint}_dot", value, var.fact, TANGENT)
 
     def let_several(self, step, held):
         """Sets the tangents of the results of a call to those of the same call on a tangent."""

@@ -717,7 +717,7 @@ def _word(group, graph, stored, naming):
     for m in group:                     # a store is named after what it stores
         if m.kind == SAVED and is_plain(of := m.hint.removesuffix("_saved")) and isinstance(
                 v := stored.get(m), Var | Apply):
-            made, number = (graph.made.get(v), not v.fact.dims) if isinstance(v, Var) else (v, False)
+            made, number = (graph.made.get(v), is_number(v)) if isinstance(v, Var) else (v, False)
             found = word(made, naming.names, of, number)
             return found and f"{found}_saved"
     m = min(group, key=graph.order.get)

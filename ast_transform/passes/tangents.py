@@ -20,16 +20,18 @@ def zero_tangent(build: Builder, var: Var) -> Any:
     if isinstance(var.fact, Sequence):
         return zeros_of(build, var)
     if isinstance(var.fact, Stack) or is_application(build.made.get(var), no_elements):
-        return build.let(tangent_hint(build, var), Apply(no_elements, ()), var.fact, TANGENT)
+        return build.let(f"{var.hint}_dot", Apply(no_elements, ()), var.fact, TANGENT)
     if isinstance(var.fact, Listed):
-        return build.let(tangent_hint(build, var), Apply(zeros_in_list, (var,)), var.fact, TANGENT)
+        return build.let(f"{var.hint}_dot", Apply(zeros_in_list, (var,)), var.fact, TANGENT)
     return Const(0.0)
 
 
-def tangent_hint(build: Builder, var: Var) -> str:
-    """The name of a value's tangent: x_dot, or prod_x_dot where the value has no name of its own."""
-    made = build.made.get(var) if var.kind == TEMPORARY and is_plain(var.hint) else None
-    return f"{word(made, None, var.hint, not getattr(var.fact, 'dims', ())) or var.hint}_dot"
+def name_tangents(build: Builder, tangents: dict) -> None:
+    """Names the tangents of values that have no name of their own after their operation: prod_x_dot, not t_dot."""
+    for var, dot in tangents.items():
+        if isinstance(dot, Var) and var.kind == TEMPORARY and is_plain(var.hint) and dot.hint == f"{var.hint}_dot":
+            found = word(build.made.get(var), None, var.hint, not getattr(var.fact, "dims", ()))
+            dot.hint = f"{found or var.hint}_dot"
 
 
 def zeros_of(build, held):
@@ -68,7 +70,7 @@ def expanded(build: Builder, value: Any, var: Var) -> Any:
     if is_whole(fact, want.dims):
         return value
     whole = Array(np.dtype(Sweep.whole_fact(var).dtype), want.dims)
-    hint = tangent_hint(build, var)
+    hint = f"{var.hint}_dot"
     if isinstance(value, Const) and value.value == 0:
         kind = TANGENT if want.differentiable else TEMPORARY        # zeros for integers have no tangent dtype
         return build.apply(np.zeros_like, var, hint=hint, fact=whole, kind=kind)

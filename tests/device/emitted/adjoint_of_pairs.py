@@ -21,10 +21,8 @@ def pairs_adjoint(x, out, dx, dout, d_saved):
             dd = dd - 0.5 * prod_dx_1 * d / sqrt_d - prod_dx_1 * sqrt_d
             cuda.atomic.add(dx, (i, c), -dx_1)
             cuda.atomic.add(dx, (j, c), dx_1)
-        # d += (x[i, c] - x[j, c]) ** 2
-        prod_dd = 2 * dd
         for c in range(2, -1, -1):
             # d += (x[i, c] - x[j, c]) ** 2
-            dx_1 = prod_dd * (x[i, c] - x[j, c])
+            dx_1 = 2 * dd * (x[i, c] - x[j, c])
             cuda.atomic.add(dx, (j, c), -dx_1)
             cuda.atomic.add(dx, (i, c), dx_1)

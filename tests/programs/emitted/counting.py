@@ -15,9 +15,7 @@ def grad_counting(x):
     # return s * x[i - 1]
     dx = np.zeros_like(x)
     dx[i - 1] = s
-    # s += x[i] * x[i]
-    prod_x = 2 * x[i - 1]
-    for i in reversed(range(passes)):
+    for i_1 in reversed(range(passes)):
         # s += x[i] * x[i]
-        dx[i] += prod_x * x[i]
+        dx[i_1] += 2 * x[i - 1] * x[i_1]
     return dx
