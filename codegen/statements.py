@@ -195,16 +195,21 @@ def _let(writer, step):
 
 
 def augmented(writer, step, target, node):
-    """Prints dx = dx + v as dx += v, unless dx may be a 0-d array that aliases another."""
+    """Prints dx = dx + v as dx += v, and x = x + v where the user writes x += v, unless it may be a 0-d array that
+    aliases another.
+    """
     fact = step.targets[0].fact
     if isinstance(step.value, Apply) and any(v in writer.without_axes for v in operands(step.value)):
         return assign(name(target, gast.Store()), node)
-    ours = step.origin is not None and (step.origin.generated or step.targets[0].kind == SAVED)
+    ours = step.origin is not None and (
+        step.origin.generated or step.origin.augments or step.targets[0].kind == SAVED)
     if isinstance(fact, Array) and fact.dims:
         ours = any(writer.naming.names.get(v) == target for v in summed_up(step) if (id(step), v) in
                    writer.naming.in_place)
-    made = update_of(name(target, gast.Store()), node, (gast.Add, gast.Sub)) if ours and isinstance(
-        fact, Array) else None
+    operators = (gast.Add, gast.Sub)
+    if isinstance(fact, Array) and not fact.dims and step.origin is not None and step.origin.augments:
+        operators = (gast.Add, gast.Sub, gast.Mult, gast.Div)
+    made = update_of(name(target, gast.Store()), node, operators) if ours and isinstance(fact, Array) else None
     return made or assign(name(target, gast.Store()), node)
 
 

@@ -174,6 +174,19 @@ def reads(value: Any) -> str:
     return "all" if record is None else record.options.get("reads", "all")
 
 
+def filled_with(value: Any) -> Any:
+    """The number that all entries of a new array are; None if they are not known to be one."""
+    record = record_of(value.function) if isinstance(value, Apply) else None
+    if record is None:
+        return None
+    entries = record.options.get("entries")
+    if isinstance(entries, str):        # the argument of this name
+        place = list(record.signature.parameters).index(entries)
+        given = dict(value.kwargs).get(entries, value.args[place] if place < len(value.args) else None)
+        entries = given.value if isinstance(given, Const) and type(given.value) in (int, float) else None
+    return entries
+
+
 def role(value: Any) -> str:
     """The algebraic role of an operation by its record: "sum", "product", "total", ...; "" if it has none."""
     record = record_of(value.function) if isinstance(value, Apply) else None

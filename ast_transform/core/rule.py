@@ -33,8 +33,10 @@ Others give facts (core/kinds.py) and roles of a call.
     lengths=f                   pairs of lengths that must be equal, of operands by name; pairs of tuples broadcast
 
     algebra="sum"               its role where sums of products are rewritten (passes/algebra.py): sum, difference,
-                                product, quotient, negation, total (over axes), root, exponential, transpose,
-                                matrix product, outer product
+                                product, quotient, negation, total (over axes), average, root, exponential,
+                                transpose, matrix product, outer product
+    entries=0                   all entries of its result, a new array: a number, or the argument that has it
+    by_shape=np.zeros           with reads="shape": the function that makes the same from a tuple of lengths
     word="diff"                 the name of a temporary that holds its result, in printed source (passes/words.py)
 
     numba=True                  Numba has the function for numbers: compiled code calls it as it stands

@@ -38,9 +38,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gradscribe.ast_transform.analysis.regions import whole
-from gradscribe.ast_transform.core.alias import aliased, parts_of, raised, reads, record_of, role, updates
+from gradscribe.ast_transform.core.alias import aliased, filled_with, parts_of, raised, reads, record_of, role, updates
 from gradscribe.ast_transform.core.form import (
     ADJOINT,
+    TANGENT,
     TEMPORARY,
     USER,
     Apply,
@@ -201,9 +202,30 @@ class _Block:
         out = []
         for k, step in enumerate(self.body):
             step = self.body[k] = rebuilt(step, self.env, inner)
-            made = self.shorter(step, k) if is_generated(step) and _is_arithmetic(step) else None
+            made = None
+            if is_generated(step) and _is_arithmetic(step):
+                made = self.shorter(step, k)
+            elif is_generated(step) and role(step.value) in ("total", "average"):
+                made = self.number_first(step, k)
             out += [step] if made is None else made
         return out
+
+    def number_first(self, step, at):
+        """2 * np.sum(a * b) for np.sum(2 * a * b), and likewise for np.mean; None for other operations."""
+        (v, *others), (target,) = step.value.args, step.targets
+        self.reads, self.kinds, absorbed = {}, (TEMPORARY, ADJOINT, TANGENT), []
+        if others or not isinstance(v, Var) or not _is_float(v) or not _is_float(target):
+            return None
+        (term,) = self.one(v, at, absorbed)
+        if not absorbed or abs(term.coefficient) == 1 or not term.above:
+            return None
+        writer = _Writer(step, self.is_call)
+        rest = writer.product(term._replace(coefficient=1))
+        if not isinstance(rest, Var) or not _alike(rest.fact, v.fact):
+            return None
+        total = writer.total(step.value, rest)
+        self.again = True
+        return writer.statements(writer.apply(operator.mul, Const(_plain(term.coefficient)), total))
 
     def shorter(self, step, at):
         """The statements that replace one, or None if they are no shorter."""
@@ -213,7 +235,7 @@ class _Block:
         terms = self.sum_of(step.value, at, absorbed)
         if terms is None:
             return None
-        writer, (target,) = _Writer(step), step.targets
+        writer, (target,) = _Writer(step, self.is_call), step.targets
         for a in absorbed:
             if (origin := self.body[self.place[a]].origin) is not None:
                 writer.rules += origin.rules
@@ -232,8 +254,9 @@ class _Block:
         if isinstance(total, Const) and target.fact.kind == "f" and not target.fact.dims:
             self.env[target] = Const(float(total.value))
             return []
-        shorter = len(writer.made) - calls < self.size(step.value, set(absorbed)) + (len(together) < len(better))
-        if not isinstance(total, Var) or not shorter or not _alike(total.fact, target.fact):
+        saved = self.size(step.value, set(absorbed)) + (len(together) < len(better)) - len(writer.made) + calls
+        if not isinstance(total, Var) or saved < 0 or not saved and not _has_number_inside(step.value, terms) or \
+                not _alike(total.fact, target.fact):
             return None
         if not writer.made:
             self.env[target] = total
@@ -317,6 +340,15 @@ class _Block:
             return None
         return value
 
+    def filled_with(self, v):
+        """The number that all entries of an array with this one reader are; None if they are not known to be one."""
+        read_here = isinstance(v, Var) and v.kind in self.kinds and self.counts.get(v) in (1, self.reads.get(v))
+        return filled_with(self.made(v)) if read_here else None
+
+    def is_call(self, v):
+        made = self.made(v) if isinstance(v, Var) and v.kind == TEMPORARY and self.counts.get(v) == 1 else None
+        return made is not None and reads(made) != "part" and getattr(made.function, "__module__", "") != "_operator"
+
     def made(self, v):
         k = self.place.get(v)
         return None if k is None else self.body[k].value
@@ -357,6 +389,9 @@ class _Block:
         """The single term of an operand that is a factor or a product of factors, in a list."""
         if _is_number(a):
             return [Term(a.value)]
+        if (number := self.filled_with(a)) is not None:
+            absorbed.append(a)
+            return [Term(number)]
         inner = self.definition(a, at)
         if inner is None or role(inner) in SUMS:
             return [Term(1, (a,))]
@@ -397,6 +432,12 @@ def _without_roots(term, radicands):
     return term
 
 
+def _has_number_inside(value, terms):
+    """Whether a value is a product like a * (2 * b), which reads better as 2 * a * b."""
+    return role(value) == "product" and not any(map(_is_number, value.args)) and len(terms) == 1 and \
+        abs(terms[0].coefficient) != 1 and terms[0].divisor == 1 and not terms[0].below
+
+
 def _common_factors(terms):
     """The factors that all terms share, as a term with coefficient 1; None if there are none."""
     if len(terms) < 2:
@@ -422,8 +463,9 @@ def _together(terms):
 class _Writer:
     """The statements of a sum of terms."""
 
-    def __init__(self, step):
-        self.step, self.made, self.factored = step, [], False
+    def __init__(self, step, is_call):
+        """is_call: whether a factor will be printed as a call of a function"""
+        self.step, self.made, self.factored, self.is_call = step, [], False, is_call
         self.rules, self.identities = [], []        # that explain the statements
 
     def sum(self, terms):
@@ -453,7 +495,7 @@ class _Writer:
         for v, side in [(v, 0) for v in term.above] + [(v, 1) for v in term.below]:
             groups.setdefault(_extent(v), ([], []))[side].append(v)
         for _, (above, under) in sorted(groups.items()):
-            for v in above:
+            for v in sorted(above, key=self.is_call) if total is not None else above:       # 2 * x * np.sin(x)
                 total = v if total is None else self.apply(operator.mul, total, v)
             below += under
             if total is not None and below and above:
@@ -470,6 +512,11 @@ class _Writer:
     def apply(self, function, *args):
         var = Var("t", types.infer(function, args), TEMPORARY)
         self.made.append(Let((var,), Apply(function, args), self.step.origin))
+        return var
+
+    def total(self, value, of):
+        var = Var("sum", types.infer(value.function, (of,), value.kwargs), TEMPORARY)
+        self.made.append(Let((var,), Apply(value.function, (of,), value.kwargs), self.step.origin))
         return var
 
     def mean(self, value):

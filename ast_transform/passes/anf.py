@@ -32,6 +32,7 @@ from gradscribe.ast_transform.core.kinds import Array
 from gradscribe.ast_transform.core.operations import astype, shape_of
 from gradscribe.ast_transform.passes import types
 from gradscribe.ast_transform.passes.described import Unfit, fact_of
+from gradscribe.ast_transform.passes.words import shortened
 from gradscribe.ast_transform.rules.identities import bindings, identities_of, written
 from gradscribe.ast_transform.source.diagnose import OF_OBJECTS, LanguageError, ShapeError
 
@@ -356,10 +357,14 @@ def spelled(function: Any) -> str:
 
 def describe(function: Any, args: Iterable) -> str:
     """A descriptive name for a temporary: sin_x for np.sin(x)."""
-    names = [a.hint for a in args if isinstance(a, Var)]
+    names = [a.hint for a in args if isinstance(a, Var) and not _is_unnamed_length(a)]
     label = getattr(function, "__name__", "value")
     if function in _PYTHON or function is operator.matmul or label.startswith("_"):
         return "z" if any(isinstance(a, Var) and getattr(a.fact, "rank", 0) for a in args) else "t"
     if label == "getitem":
         return names[0] if names else "item"
-    return f"{label}_{names[0]}"[:20] if names else label
+    return shortened(f"{label}_{names[0]}") if names else label
+
+
+def _is_unnamed_length(v):
+    return v.kind == TEMPORARY and type(v.fact) is Array and not v.fact.dims and v.fact.length is not None

@@ -25,7 +25,7 @@ array.  One write is enough: `d = np.zeros_like(row); d[1] += t; dm[i] += d` is 
 from collections import Counter
 from typing import Any
 
-from gradscribe.ast_transform.core.alias import aliased, parts_of, record_of
+from gradscribe.ast_transform.core.alias import aliased, filled_with, parts_of
 from gradscribe.ast_transform.core.form import Apply, Let, Var, all_reads, blocks, operands
 from gradscribe.ast_transform.core.kinds import Array
 from gradscribe.ast_transform.core.operations import put_add
@@ -89,8 +89,7 @@ def inner_writes(body: list, result: Any) -> list:
 
 def is_zeros(value: Apply) -> bool:
     """Whether an operation makes an array of zeros."""
-    record = record_of(value.function)
-    return record is not None and record.options.get("entries") == 0
+    return filled_with(value) == 0
 
 
 def _may_be_view(value, makers):

@@ -12,8 +12,8 @@ jvp_f(x, x_dot):
     t = sin_x * x
     t_1 = sin_x_dot * x
     t_2 = x_dot * sin_x
-    t_dot = t_1 + t_2
-    return (t, t_dot)
+    prod_x_dot = t_1 + t_2
+    return (t, prod_x_dot)
 """
 import operator
 from typing import Any
@@ -75,7 +75,7 @@ from gradscribe.ast_transform.passes.described import fact_of
 from gradscribe.ast_transform.passes.reparametrise import reparametrised
 from gradscribe.ast_transform.passes.simplify import drop_dead
 from gradscribe.ast_transform.passes.symbolic import is_array, pair_of, without_zeros, zero_of
-from gradscribe.ast_transform.passes.tangents import expanded, in_its_dtype, zero_tangent
+from gradscribe.ast_transform.passes.tangents import expanded, in_its_dtype, name_tangents, zero_tangent
 from gradscribe.ast_transform.passes.vjp.expansion import length_of, typed, zero_by_shape
 from gradscribe.ast_transform.passes.vjp.sweep import NESTED, SHAPE_ONLY, Sweep
 from gradscribe.ast_transform.passes.vmap.own import TangentRule
@@ -127,6 +127,7 @@ class Forward:
         self.build.made.update({t: s.value for s in walk(body) if isinstance(s, Let) for t in s.targets})
         self.build.block = out = []
         self.block(body)
+        name_tangents(self.build, self.tangent)
         self.build.block = out
         self.build.origin = None
         self.dtype_by_path = of_several_dtypes(body)

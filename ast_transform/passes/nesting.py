@@ -332,6 +332,21 @@ def size(node):
     return 1
 
 
+def to_read(node):
+    """The nodes of a value read at once: a sum is read term by term, so all but its longest term count half."""
+    if isinstance(node, Apply) and updates(node):
+        return 2 + sum(map(size, node.args[:-1])) + to_read(node.args[-1])
+    terms = sorted(map(size, _terms(node)))
+    return 2 * (len(terms) > 1) + terms[-1] + sum(terms[:-1]) / 2
+
+
+def _terms(node):
+    if role(node) not in ("sum", "difference") or node.kwargs:
+        return [node]
+    left, right = node.args
+    return [*_terms(left), *(_terms(right) if role(node) == "sum" else [right])]
+
+
 def depth(node):
     """The nesting depth of the operations in a value."""
     if isinstance(node, Apply):
@@ -465,8 +480,8 @@ def _fits_operation(step, later):
     if step.origin is None and later.origin is None and var.kind == TEMPORARY:     # parts of a line, made again
         return size(later.value) + size(value) <= 3 * LIMIT
     if _adds_to_a_sum(later):
-        return size(value) <= LIMIT
-    return size(later.value) + size(value) <= LIMIT
+        return to_read(value) <= LIMIT
+    return to_read(substituted(later.value, {var: value})) < LIMIT
 
 
 def _one_line_of_the_user(step, later):

@@ -55,7 +55,7 @@ from gradscribe.ast_transform.core.form import (
 )
 from gradscribe.ast_transform.core.kinds import Array, Listed, Stack
 from gradscribe.ast_transform.core.memory import HOLDS, UPDATES
-from gradscribe.ast_transform.core.operations import push, push_front, put, unpacked
+from gradscribe.ast_transform.core.operations import pop, push, push_front, put, unpacked
 from gradscribe.ast_transform.passes.coalescing import defined, kin
 from gradscribe.ast_transform.passes.words import is_plain, word
 
@@ -561,10 +561,13 @@ class _Graph:
 
 
 def summed_up(step: Let) -> list[Var]:
-    """The operands of a generated sum of arrays that have its dtype and shape, so that it may be made in them."""
+    """The operands of a sum of arrays that have its dtype and shape, so that it may be made in them: one that a
+    transformation made, or x += v.
+    """
     value, target = step.value, step.targets[0].fact
     if role(value) not in ("sum", "difference") or step.origin is None or \
-            not step.origin.generated or type(target) is not Array or not target.dims or target.kind not in "fc":
+            not (step.origin.generated or step.origin.augments) or type(target) is not Array or \
+            not target.dims or target.kind not in "fc":
         return []
     return [a for a in value.args[:2 if role(value) == "sum" else 1] if isinstance(a, Var) and type(
         a.fact) is Array and a.fact.dtype == target.dtype and a.fact.rank == target.rank and all(
@@ -606,6 +609,8 @@ class Group:
 
     def may_take(self, other):
         variables = self.variables | other.variables
+        if self.given or other.given:       # the tangent that a loop carries is a parameter when the loop is entered
+            variables = {hint for hint, _ in variables}
         if other is self or len(variables) > 1:
             return False
         if self.kinds | other.kinds == {SAVED, TEMPORARY}:
@@ -710,12 +715,15 @@ def _disjoint(one, other):
 def _word(group, graph, stored, naming):
     """A descriptive name for a group that would be called t, z, x_1 or t_saved; or None."""
     for m in group:                     # a store is named after what it stores
-        if m.kind == SAVED and m.hint in ("t_saved", "z_saved") and isinstance(v := stored.get(m), Var | Apply):
-            made, number = (graph.made.get(v), not v.fact.dims) if isinstance(v, Var) else (v, False)
-            found = word(made, naming.names, "", number)
+        if m.kind == SAVED and is_plain(of := m.hint.removesuffix("_saved")) and isinstance(
+                v := stored.get(m), Var | Apply):
+            made, number = (graph.made.get(v), is_number(v)) if isinstance(v, Var) else (v, False)
+            found = word(made, naming.names, of, number)
             return found and f"{found}_saved"
     m = min(group, key=graph.order.get)
     made = graph.made.get(m)
+    if is_application(made, pop) and is_plain(m.hint) and (of := naming.names.get(made.args[0], "")).endswith("_saved"):
+        return of.removesuffix("_saved")
     if not is_plain(m.hint) and not (isinstance(made, Apply) and reads(made) == "part"):
         return None
     return word(made, naming.names, m.hint, not getattr(m.fact, "dims", ()))
@@ -736,8 +744,8 @@ def _chosen(classes, graph, function, taken, words):
         return min(graph.order[m] for m in group)
     def best(group):
         return min(group, key=lambda m: (m.kind, graph.order[m]))
-    stored = {s.targets[0]: s.value.args[2] for s in walk(function.body) if isinstance(s, Let) and is_application(
-        s.value, put)} if words else {}
+    stored = {s.targets[0]: s.value.args[-1] for s in walk(function.body) if isinstance(s, Let) and (
+        is_application(s.value, put) or is_application(s.value, push))} if words else {}
     lives, shared = _lifetimes(function) if words else {}, {}
     for group in sorted(groups, key=lambda g: (best(g).kind, first(g))):
         name = fixed.get(id(group))

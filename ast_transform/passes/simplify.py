@@ -21,7 +21,10 @@ grad_f(x):
     return dx
 """
 import operator
+from dataclasses import replace
 from typing import Any
+
+import numpy as np
 
 from gradscribe.ast_transform.core.alias import (
     is_number,
@@ -53,6 +56,7 @@ from gradscribe.ast_transform.core.form import (
     all_reads,
     as_slice,
     blocks,
+    is_application,
     made,
     operands,
     rebuilt,
@@ -60,7 +64,7 @@ from gradscribe.ast_transform.core.form import (
     substituted,
     walk,
 )
-from gradscribe.ast_transform.core.kinds import Array, Sequence
+from gradscribe.ast_transform.core.kinds import Array, Sequence, same_dtype
 from gradscribe.ast_transform.core.operations import (
     is_report,
     shape_of,
@@ -76,6 +80,7 @@ from gradscribe.ast_transform.passes.algebra import (
     without_zeros,
 )
 from gradscribe.ast_transform.passes.coalescing import unset_values
+from gradscribe.ast_transform.passes.described import fact_of
 from gradscribe.ast_transform.passes.peephole import by_identities
 from gradscribe.ast_transform.passes.products import divided_once, numbers_to_rows, rows_first
 from gradscribe.ast_transform.passes.words import says
@@ -104,6 +109,7 @@ def simplify(function: Function, numbers: bool = True) -> Function:
         function.body = drop_dead(function.body, function.result)
         function.body = in_normal_form(function)
         function.notes.pop("factored")
+    function.body = axes_kept(function)
     function.body, env = merge_common(function.body)
     function.result = substituted(function.result, env)
     function.body = rows_first(function)
@@ -353,22 +359,23 @@ def ask_entered(body: list) -> None:
 
 
 def ask_latest(function: Function) -> Function:
-    """Reads lengths from the latest version of an array: an earlier one would have to be copied to stay alive."""
-    if not any(isinstance(s, Let) and isinstance(s.value, Apply) and s.value.function is shape_of
-               for s in walk(function.body)):
+    """Reads lengths, and the shape of np.zeros_like(x), from the latest version of an array: an earlier one would have
+    to be copied to stay alive.
+    """
+    if not any(isinstance(s, Let) and reads(s.value) == "shape" for s in walk(function.body)):
         return function
     unset, given, again = unset_values(function.body), {p.value for p in function.params}, set()
 
     def visit(block, latest):
         for step in block:
             if isinstance(step, Let) and isinstance(step.value, Apply):
-                if step.value.function is shape_of:
-                    asked, axis = step.value.args
+                if reads(step.value) == "shape" and isinstance(step.value.args[0], Var):
+                    asked, *rest = step.value.args
                     while (asked not in given or asked in again) and (
-                            now := latest.get(asked)) is not None and _keeps_length(now, asked, axis.value):
+                            now := latest.get(asked)) is not None and _keeps_what_is_read(step.value, now, asked):
                         asked = now
                     if asked is not step.value.args[0]:
-                        step.value = Apply(shape_of, (asked, axis), origin=step.value.origin)
+                        step.value = replace(step.value, args=(asked, *rest))
                 elif updates(step.value) and isinstance(step.value.args[0], Var):
                     latest[step.value.args[0]] = step.targets[0]
                 elif _copies(step.value) and step.value.args[0] in given and step.targets[
@@ -389,6 +396,20 @@ def ask_latest(function: Function) -> Function:
     return function
 
 
+def _keeps_what_is_read(value, now, before):
+    """Whether an operation that reads only the shape of an array makes the same from another one."""
+    if value.function is shape_of:
+        return _keeps_length(now, before, value.args[1].value)
+    return _is_alike(now, before)
+
+
+def _is_alike(now, before):
+    """Whether two arrays certainly have one dtype and one shape."""
+    a, b = now.fact, before.fact
+    return type(a) is type(b) is Array and bool(a.dims) and a.rank == b.rank and same_dtype(a.dtype, b.dtype) and all(
+        m.same(n) for m, n in zip(a.dims, b.dims)) and (a.rank == 1 or _has_axes(a) and _has_axes(b))
+
+
 def _keeps_length(now, before, axis):
     """Whether an axis certainly has the same length in both; an array of a list that may be empty may have one axis."""
     facts = now.fact, before.fact
@@ -400,13 +421,21 @@ def _keeps_length(now, before, axis):
 def ask_named_values(function: Function) -> None:
     """(p - y).shape[0]  ->  p.shape[0]: reads a length from a named value that has the same one.
 
-    A value that is live for other reasons is preferred: then nothing is computed for its length alone.
+    A value that is live for other reasons is preferred: then nothing is computed for its length alone.  Likewise
+    np.zeros_like(p - y) becomes np.zeros_like(p), and np.ones_like(p @ V), whose shape no other array has,
+    np.ones((p.shape[0], V.shape[1])).
     """
     maker = {t: s.value for s in walk(function.body) if isinstance(s, Let) for t in s.targets}
-    asking = [s for s in walk(function.body) if isinstance(s, Let) and isinstance(s.value, Apply) and
-              s.value.function in (shape_of, size_of) and isinstance(s.value.args[0], Var)]
-    there = live_values(function.body, function.result, asking) if asking else set()
-    for step in asking:
+    asking = [s for s in walk(function.body) if isinstance(s, Let) and reads(s.value) == "shape" and isinstance(
+        s.value.args[0], Var)]
+    lengths = [s for s in asking if s.value.function in (shape_of, size_of)]
+    if len(lengths) < len(asking):
+        there = live_values(function.body, function.result, asking).union(p.value for p in function.params)
+        function.body = _filled_like_what_is_there(function.body, maker, there)
+        lengths = [s for s in walk(function.body) if isinstance(s, Let) and (is_application(
+            s.value, shape_of) or is_application(s.value, size_of)) and isinstance(s.value.args[0], Var)]
+    there = live_values(function.body, function.result, lengths) if lengths else set()
+    for step in lengths:
         value = step.value
         source = maker.get(value.args[0])
         if not _generated(step) and value.args[0] in there and not (isinstance(source, Apply) and _copies(source)):
@@ -414,6 +443,48 @@ def ask_named_values(function: Function) -> None:
         asked, *axis = _shown_by(value.args[0], [a.value for a in value.args[1:]], maker, there)
         if asked is not value.args[0]:
             step.value = Apply(value.function, (asked, *map(Const, axis)), (), value.origin)
+
+
+def _filled_like_what_is_there(body, maker, there):
+    """The body in which no array is computed only for the shape of np.zeros_like(x) and its kin."""
+    out = []
+    for step in body:
+        step = rebuilt(step, {}, lambda block: _filled_like_what_is_there(block, maker, there))
+        asked = step.value.args[0] if isinstance(step, Let) and _generated(step) and reads(
+            step.value) == "shape" and step.value.function not in (shape_of, size_of) else None
+        if isinstance(asked, Var) and asked not in there and isinstance(maker.get(asked), Apply):
+            like = next((v for v in _computed_from(asked, maker) if v in there and _is_alike(v, asked)), None)
+            if like is not None:
+                step.value = replace(step.value, args=(like, *step.value.args[1:]))
+            else:
+                out += _by_shape(step, asked, maker, there)
+        out.append(step)
+    return out
+
+
+def _by_shape(step, asked, maker, there):
+    """The statements that read the lengths of arrays that are there, for a new array of another's shape; changes the
+    statement that makes it.
+    """
+    plain, fact = record_of(step.value.function).options.get("by_shape"), asked.fact
+    sources = [_shown_by(asked, [k], maker, there) for k in range(fact.rank)]
+    if plain is None or step.value.kwargs or not all(v in there for v, _ in sources):
+        return []
+    lengths = [Var("n", Array(int, (), d)) for d in fact.dims]
+    rest = [Const(float(a.value)) if isinstance(a, Const) and fact.kind == "f" else a for a in step.value.args[1:]]
+    of_floats = all(np.dtype(fact_of(a).dtype) == np.float64 for a in rest)     # the fill value
+    words = () if fact.dtype == np.float64 and of_floats else (("dtype", Const(np.dtype(fact.dtype))),)
+    step.value = replace(step.value, function=plain, kwargs=words, args=(
+        Pack("tuple", tuple(lengths)), *rest))
+    return [Let((n,), Apply(shape_of, (v, Const(axis))), step.origin) for n, (v, axis) in zip(lengths, sources)]
+
+
+def _computed_from(var, maker):
+    """The values that one is computed from, the nearest first."""
+    queue = [var]
+    for v in queue:
+        queue += [o for o in operands(maker.get(v)) if o not in queue]
+    return queue[1:]
 
 
 def _shown_by(var, axis, maker, there):
@@ -469,7 +540,7 @@ def hoist(body: list, transposes: bool = True, numbers: bool = True) -> list:
             for inner in step.body:
                 if isinstance(inner, Let) and _movable(inner) and not inside & set(operands(inner.value)) and (
                         transposes or role(inner.value) != "transpose") and (
-                            numbers or not _is_a_number_of_the_user(inner)):
+                            numbers or not _is_read_where_it_is_used(inner)):
                     inside -= set(inner.targets)
                     value = substituted(inner.value, env)
                     target, key = inner.targets[0], key_of(value) if _makes_a_number(inner) else None
@@ -486,10 +557,13 @@ def hoist(body: list, transposes: bool = True, numbers: bool = True) -> list:
     return out
 
 
-def _is_a_number_of_the_user(step):
-    return _makes_a_number(step) and step.targets[0].kind == TEMPORARY and not (
-        step.origin is not None and step.origin.generated) and getattr(
-            record_of(step.value.function), "kind", None) == "elementwise"
+def _is_read_where_it_is_used(step):
+    """Whether a number would only get a name by being moved: one of the user's lines, and 2 * dx."""
+    if not _makes_a_number(step) or step.targets[0].kind != TEMPORARY:
+        return False
+    if step.origin is not None and step.origin.generated:
+        return role(step.value) == "product" and any(isinstance(a, Const) for a in step.value.args)
+    return getattr(record_of(step.value.function), "kind", None) == "elementwise"
 
 
 def _copies(value):

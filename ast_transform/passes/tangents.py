@@ -12,6 +12,7 @@ from gradscribe.ast_transform.passes.anf import Builder
 from gradscribe.ast_transform.passes.described import fact_of
 from gradscribe.ast_transform.passes.vjp.expansion import is_whole, typed
 from gradscribe.ast_transform.passes.vjp.sweep import Sweep
+from gradscribe.ast_transform.passes.words import is_plain, word
 
 
 def zero_tangent(build: Builder, var: Var) -> Any:
@@ -23,6 +24,14 @@ def zero_tangent(build: Builder, var: Var) -> Any:
     if isinstance(var.fact, Listed):
         return build.let(f"{var.hint}_dot", Apply(zeros_in_list, (var,)), var.fact, TANGENT)
     return Const(0.0)
+
+
+def name_tangents(build: Builder, tangents: dict) -> None:
+    """Names the tangents of values that have no name of their own after their operation: prod_x_dot, not t_dot."""
+    for var, dot in tangents.items():
+        if isinstance(dot, Var) and var.kind == TEMPORARY and is_plain(var.hint) and dot.hint == f"{var.hint}_dot":
+            found = word(build.made.get(var), None, var.hint, not getattr(var.fact, "dims", ()))
+            dot.hint = f"{found or var.hint}_dot"
 
 
 def zeros_of(build, held):

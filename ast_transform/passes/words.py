@@ -14,7 +14,7 @@
 from typing import Any
 
 from gradscribe.ast_transform.core.alias import parts_of, reads, record_of
-from gradscribe.ast_transform.core.form import TEMPORARY, USER, Apply, Const, Var, operands
+from gradscribe.ast_transform.core.form import SAVED, TEMPORARY, USER, Apply, Const, Var, operands
 
 LONGEST = 20
 
@@ -49,7 +49,14 @@ def word(value: Any, name_of: dict[Var, str] | None = None, hint: str = "", numb
     if found is None:
         return None
     of = next((n for v in operands(value) if (n := _name(v, name_of)) is not None), None)
-    return f"{found}_{of}"[:LONGEST] if of else found
+    return shortened(f"{found}_{of}") if of else found
+
+
+def shortened(name: str) -> str:
+    """A name without the last of its words, if it is too long."""
+    while len(name) > LONGEST and "_" in name.strip("_"):
+        name = name.rpartition("_")[0]
+    return name[:LONGEST]
 
 
 def _entry(value, name_of):
@@ -63,10 +70,11 @@ def _entry(value, name_of):
         return None
     names = [str(p.value) if isinstance(p, Const) else _name(p, name_of) or p.hint for p in parts]
     together = "" if all(len(n) == 1 for n in names) else "_"
-    return f"{(_name(base, name_of) or base.hint)}_{together.join(names)}"[:LONGEST]
+    return shortened(f"{(_name(base, name_of) or base.hint)}_{together.join(names)}")
 
 
 def _name(v, name_of):
     if v.kind == TEMPORARY and not (name_of and v in name_of and not is_plain(v.hint)):
         return None
-    return name_of.get(v, v.hint) if name_of else v.hint
+    name = name_of.get(v, v.hint) if name_of else v.hint
+    return name.replace("_saved", "") if v.kind == SAVED else name

@@ -427,7 +427,7 @@ class zeros:
         return np.zeros(shape, dtype=dtype)
 
 
-@constant(np.ones, samples=samples.shapes, memory=FRESH, order="rows", cell=True, allocates="filled")
+@constant(np.ones, samples=samples.shapes, memory=FRESH, order="rows", cell=True, allocates="filled", entries=1)
 class ones:
     def primal(shape, dtype=float):
         return np.ones(shape, dtype=dtype)
@@ -456,7 +456,7 @@ def batched_like(function):
 
 
 @constant(np.zeros_like, samples=samples.real_arrays, memory=FRESH, order="first", cell=True, allocates="filled",
-          reads="shape", entries=0)
+          reads="shape", by_shape=np.zeros, entries=0)
 class zeros_like:
     def primal(a, dtype=None, *, shape=None):
         return np.zeros_like(a, dtype=dtype, shape=shape)
@@ -465,7 +465,7 @@ class zeros_like:
 
 
 @constant(np.ones_like, samples=samples.real_arrays, memory=FRESH, order="first", cell=True, allocates="filled",
-          reads="shape")
+          reads="shape", by_shape=np.ones, entries=1)
 class ones_like:
     def primal(a, dtype=None, *, shape=None):
         return np.ones_like(a, dtype=dtype, shape=shape)
@@ -474,7 +474,7 @@ class ones_like:
 
 
 @constant(np.empty_like, memory=FRESH, order="first", cell=True, allocates="filled",
-          reads="shape")
+          reads="shape", by_shape=np.empty)
 class empty_like:
     def primal(a, dtype=None, *, shape=None):
         return np.empty_like(a, dtype=dtype, shape=shape)
@@ -507,7 +507,7 @@ class indices:
 
 
 @linear(np.full, "fill_value", samples=samples.fills, expand=True, unbroadcast=True, memory=FRESH,
-        order="rows", cell=True, allocates="filled")
+        order="rows", cell=True, allocates="filled", entries="fill_value")
 class full:
     def primal(shape, fill_value, dtype=None):
         return np.full(shape, fill_value, dtype=dtype)
@@ -522,7 +522,8 @@ class full:
 
 
 @linear(np.full_like, "fill_value", samples=samples.fills_like, expand=True, unbroadcast=True, memory=FRESH,
-        order="first", cell=True, allocates="filled", reads="shape")
+        order="first", cell=True, allocates="filled", reads="shape", by_shape=np.full,
+        entries="fill_value")
 class full_like:
     def primal(a, fill_value, dtype=None):
         return np.full_like(a, fill_value, dtype=dtype)

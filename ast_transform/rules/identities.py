@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Algebraic identities, one line each, for the simplification of emitted source and compiled code.
 
-A line is `left = right`, in Python; a one-letter name matches any operand, the same one at each occurrence.  A suffix
-restricts the operands: `for floats` (and complex numbers), `for matrices`.  Without one the identity holds for all
-numbers, to the last bit except for the signs of zeros and NaNs.
+A line is `left = right`, in Python; a one-letter name matches any operand, the same one at each occurrence, a number
+itself.  A suffix restricts the operands: `for floats` (and complex numbers), `for matrices`.  Without one the identity
+holds for all numbers, to the last bit except for the signs of zeros and NaNs.
 
 All lines are applied, in this order, where derivatives are built (passes/anf.py); so signs move outward, where another
 line may match them.  Lines with fewer operations on the right are also applied to generated statements
@@ -30,6 +30,8 @@ TEXTS = """
     a + (-b) = a - b
     (-a) + b = b - a
     a - (-b) = a + b
+    np.where(c, a, 0) + np.where(c, 0, b) = np.where(c, a, b)
+    np.where(c, 0, a) + np.where(c, b, 0) = np.where(c, b, a)
     np.abs(-a) = np.abs(a)  for floats
     np.abs(np.abs(a)) = np.abs(a)
     np.square(-a) = np.square(a)
@@ -42,7 +44,7 @@ OPERATORS = {ast.USub: operator.neg, ast.Add: operator.add, ast.Sub: operator.su
 
 
 class Pattern(NamedTuple):
-    """A call of a function; each operand is a pattern or a name."""
+    """A call of a function; each operand is a pattern, a name or a number."""
     function: Any
     args: tuple
 
@@ -84,6 +86,8 @@ def read(text: str) -> Identity:
 def pattern(node: Any) -> Any:
     if isinstance(node, ast.Name):
         return node.id
+    if isinstance(node, ast.Constant):
+        return node.value
     if isinstance(node, ast.Attribute) and node.attr == "T":
         return Pattern(np.transpose, (pattern(node.value),))
     if isinstance(node, ast.UnaryOp):
@@ -94,12 +98,12 @@ def pattern(node: Any) -> Any:
     return Pattern(function, tuple(map(pattern, node.args)))
 
 
-def size(part: Pattern | str) -> int:
+def size(part: Pattern | str | int) -> int:
     """The number of operations on a side of an identity."""
-    return 0 if isinstance(part, str) else 1 + sum(map(size, part.args))
+    return 1 + sum(map(size, part.args)) if isinstance(part, Pattern) else 0
 
 
-def bindings(part: Pattern | str, node: Any, taken_apart: Callable[[Any, Any], Iterable | None], bound: dict,
+def bindings(part: Pattern | str | int, node: Any, taken_apart: Callable[[Any, Any], Iterable | None], bound: dict,
              same: Callable[[Any, Any], bool] = operator.is_) -> dict | None:
     """The operands that match the names of a pattern in a value; None if the value does not match.
 
@@ -108,6 +112,9 @@ def bindings(part: Pattern | str, node: Any, taken_apart: Callable[[Any, Any], I
     """
     if isinstance(part, str):
         return bound if same(bound.setdefault(part, node), node) else None
+    if isinstance(part, int):
+        number = getattr(node, "value", None)
+        return bound if type(number) in (int, float) and number == part else None
     args = taken_apart(node, part.function)
     if args is None or len(args := tuple(args)) != len(part.args):
         return None
@@ -117,10 +124,11 @@ def bindings(part: Pattern | str, node: Any, taken_apart: Callable[[Any, Any], I
     return bound
 
 
-def written(part: Pattern | str, bound: dict, make: Callable[..., Any]) -> Any:
+def written(part: Pattern | str | int, bound: dict, make: Callable[..., Any]) -> Any:
     """A side of an identity with values for its names; make(function, *operands) makes a call."""
-    return bound[part] if isinstance(part, str) else make(
-        part.function, *[written(inner, bound, make) for inner in part.args])
+    if isinstance(part, Pattern):
+        return make(part.function, *[written(inner, bound, make) for inner in part.args])
+    return bound[part] if isinstance(part, str) else part
 
 
 def identities_of(function: Any) -> Iterator[Identity]:

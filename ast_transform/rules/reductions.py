@@ -154,7 +154,8 @@ class sum_:
     batch = batched_reduction(np.sum)
 
 
-@linear(np.mean, "x", samples=samples.filled_reductions, full_rank="or number", memory=FRESH, order="vector")
+@linear(np.mean, "x", samples=samples.filled_reductions, full_rank="or number", memory=FRESH, order="vector",
+        algebra="average")
 class mean:
     def primal(x, axis=None, *, keepdims=False):
         return np.mean(x, axis=axis, keepdims=keepdims)

@@ -14,6 +14,7 @@ class Origin:
     function: str
     statement: str = field(default="", compare=False)       # the first line of the user's statement
     begins: int = field(default=0, compare=False)           # the line where that statement begins; 0: `line`
+    augments: bool = field(default=False, compare=False)    # whether that statement is x += v
     caller: "Origin | None" = None      # the call that led here
     generated: int = field(default=0, compare=False)        # 0: the user's, 1: the backward sweep's, 2: a tangent
     errors: tuple = field(default=(), compare=False)        # what raises here, by np.errstate: ("divide", "invalid")

@@ -65,7 +65,7 @@ class Source:
         text = linecache.getline(self.file, begins).strip() if statement is not None else ""
         column, end = _column(self.file, line, node)
         return Origin(self.file, line, column, getattr(node, "end_lineno", line) or line, end, self.name, text, begins,
-                      caller)
+                      isinstance(statement, gast.AugAssign), caller)
 
     def header(self, caller=None) -> Origin:
         """The place where the function begins."""

@@ -13,7 +13,7 @@ CASES = [pytest.param(i, d, id=f"{i.text}-{d}") for i in IDENTITIES for d in DTY
 
 
 def names_of(part):
-    return {part} if isinstance(part, str) else set().union(*map(names_of, part.args))
+    return {part} if isinstance(part, str) else set().union(*map(names_of, getattr(part, "args", ())))
 
 
 def drawn(rng, dtype, words):

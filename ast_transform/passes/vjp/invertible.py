@@ -16,7 +16,7 @@ variables need nothing saved (induction.py).
 np.ones_like(b)
     for i in reversed(range(n_0)):
         # b[i] = b[i] * np.sum(b[:i] ** 2)
-        db_1 = db[i] * b_saved[i] * (2 * b[:i])
+        db_1 = 2 * db[i] * b_saved[i] * b[:i]
         db[i] *= np.sum(b[:i] ** 2)
         db[:i] += db_1
     return db

@@ -6,4 +6,4 @@ def histogram_adjoint(x, at, out, dx, dout):
     i = cuda.grid(1)
     if i < at.shape[0]:
         # cuda.atomic.add(out, at[i], x[i] ** 2)
-        dx[i] += dout[at[i]] * (2 * x[i])
+        dx[i] += 2 * dout[at[i]] * x[i]

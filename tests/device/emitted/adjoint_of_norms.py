@@ -18,11 +18,9 @@ def norms_adjoint(x, out, dx, dout):
     # for k in range(3):
     for j in range(3):
         dv[j] = 0.0
-    # n += v[k] * v[k]
-    prod_dn = 2 * dn
     for k in range(2, -1, -1):
         # n += v[k] * v[k]
-        dv[k] += prod_dn * v[k]
+        dv[k] += 2 * dn * v[k]
     for k in range(2, -1, -1):
         # v[k] = x[i, k] + k
         dx[i, k] += dv[k]

@@ -23,6 +23,6 @@ def pairs_adjoint(x, out, dx, dout, d_saved):
             cuda.atomic.add(dx, (j, c), dx_1)
         for c in range(2, -1, -1):
             # d += (x[i, c] - x[j, c]) ** 2
-            dx_1 = dd * (2 * (x[i, c] - x[j, c]))
+            dx_1 = 2 * dd * (x[i, c] - x[j, c])
             cuda.atomic.add(dx, (j, c), -dx_1)
             cuda.atomic.add(dx, (i, c), dx_1)

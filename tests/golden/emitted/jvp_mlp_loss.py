@@ -21,5 +21,5 @@ def jvp_mlp_loss(W1, b1, W2, b2, W1_dot, b1_dot, W2_dot, b2_dot):
     p = h @ W2 + b2
     p_dot = h_dot @ W2 + h @ W2_dot + b2_dot
     diff_p = p - y
-    sum_z_dot = np.sum(p_dot * (2 * diff_p))
-    return np.sum(diff_p ** 2), sum_z_dot
+    sum_dot = 2 * np.sum(p_dot * diff_p)
+    return np.sum(diff_p ** 2), sum_dot

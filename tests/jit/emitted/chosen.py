@@ -11,7 +11,7 @@ def value_and_grad_chosen(x, where):
     dx = np.empty((n_1,), np.float64)
     for i in range(n_1):
         sum_4 += x[i] if x[i] > 0 else 0.1 * x[i]
-        dx[i] = (0.0 if x[i] > 0 else 0.1) + (1.0 if x[i] > 0 else 0.0)
+        dx[i] = 1.0 if x[i] > 0 else 0.1
     t = sum_3 + sum_4
     for i in range(n_2):
         dx[place(where[i], n_1)] += 2 * x_1[i]

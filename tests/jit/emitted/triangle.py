@@ -18,9 +18,9 @@ def value_and_grad_triangle(x, icf):
         dicf[k] = 0.0
     for i in range(n_1 - 1, -1, -1):
         t_1 = i + 1
-        run_length_t = len(range(t_1, n_1, 1))
+        run_length = len(range(t_1, n_1, 1))
         p_1 = p
-        for i_1 in range(run_length_t - 1, -1, -1):
+        for i_1 in range(run_length - 1, -1, -1):
             j_1 = t_1 + i_1
             x_1_ = x[j_1]
             x_1__1 = x[i]
@@ -32,5 +32,5 @@ def value_and_grad_triangle(x, icf):
             dx[i] += t_5
             t_6 = x_1_ * x_1__1
             dicf[place(p_1, n_2)] += t_6
-        p = p - run_length_t
+        p = p - run_length
     return (s, dx, dicf)

@@ -6,7 +6,7 @@ def grad_counted_down(x):
     n = 5
     while n > 0:
         x_saved.append(x)
-        n = n - 1
+        n -= 1
         if x[n] < 0:
             break
         x = x * x[n]

@@ -16,5 +16,5 @@ def grad_downward(x, n):
         k = n - 1 - i * 2
         if not x[k] < 0:
             # s += x[k] ** 3
-            dx[k] += ds * (3 * x[k] ** 2)
+            dx[k] += 3 * ds * x[k] ** 2
     return dx

@@ -42,7 +42,7 @@ def grad_found(x, n):
             if x[j] > 1 + k:
                 # return x[j] ** 2 * x[k]
                 dx[k] += dvalue_1 * x[j] ** 2
-                dx[j] += dvalue_1 * x[k] * (2 * x[j])
+                dx[j] += 2 * dvalue_1 * x[k] * x[j]
                 dvalue_1 = 0.0
         dvalue = 0.0
     return dx

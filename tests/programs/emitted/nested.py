@@ -9,7 +9,7 @@ def grad_nested(x, n):
         passes = 0
         for j in range(i, n):
             passes += 1
-            s = s + x[j] * x[i]
+            s += x[j] * x[i]
             if s > 2:
                 break
         s_saved[i] = s

@@ -7,7 +7,7 @@ def grad_pairs(x, y):
     passes = 0
     for a, b in zip(x, y):
         passes += 1
-        s = s + a * b
+        s += a * b
         if s > 3:
             stop = True
             break

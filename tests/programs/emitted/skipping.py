@@ -8,12 +8,12 @@ def grad_skipping(x):
     while i < x.shape[0]:
         i_saved.append(i)
         if x[i] > 1:
-            i = i + 1
+            i += 1
         else:
-            s = s + x[i] ** 2
+            s += x[i] ** 2
             if s > 1:
                 break
-            i = i + 1
+            i += 1
 
     # return s * x[i - 1]
     dx = np.zeros_like(x)
@@ -22,5 +22,5 @@ def grad_skipping(x):
         i_1 = i_saved.pop()
         if not x[i_1] > 1:
             # s += x[i] ** 2
-            dx[i_1] += x[i - 1] * (2 * x[i_1])
+            dx[i_1] += 2 * x[i - 1] * x[i_1]
     return dx

@@ -9,19 +9,19 @@ def grad_two_ways_out(x, n):
         passes += 1
         s_saved.append(s)
         if x[k] > 0:
-            s = s + x[k] ** 2
+            s += x[k] ** 2
             if s > 3:
                 s = s * 3
                 break
-            s = s + x[k]
+            s += x[k]
             if s < -2:
                 break
-            s = s * 1.5
+            s *= 1.5
         else:
-            s = s - x[k] * x[0]
+            s -= x[k] * x[0]
             if s < -2:
                 break
-            s = s * 1.5
+            s *= 1.5
 
     # for k in range(n):
     dx = np.zeros_like(x)
@@ -37,16 +37,16 @@ def grad_two_ways_out(x, n):
                 s = s + x[k]
                 if not s < -2:
                     # s *= 1.5
-                    ds = 1.5 * ds
+                    ds *= 1.5
                 # s += x[k]
                 dx[k] += ds
             # s += x[k] ** 2
-            dx[k] += ds * (2 * x[k])
+            dx[k] += 2 * ds * x[k]
         else:
             s = s - x[k] * x[0]
             if not s < -2:
                 # s *= 1.5
-                ds = 1.5 * ds
+                ds *= 1.5
             # s -= x[k] * x[0]
             dx[0] -= ds * x[k]
             dx[k] -= ds * x[0]
