@@ -426,8 +426,6 @@ class Errors:
         options = {} if rule is None else rule.options
         if fact_of(operand).kind in "bu" or options.get("nonnegative"):
             return operand
-        if options.get("algebra") == "quotient" and isinstance(made.args[0], Const):
-            return self.build.divide(self.size(made.args[0]), self.size(made.args[1]))
         return self.build.apply(abs, operand)
 
     def sizes(self, operand):

@@ -391,10 +391,20 @@ class largest:
         return np.max(x_err, axis=axis, keepdims=keepdims)
 
 
-@about(np.sort, np.partition, rounding=0)
+def largest_like(y, x_err, axis):
+    return np.zeros_like(y) + np.max(x_err, axis=axis, keepdims=axis is not None)
+
+
+@about(np.sort, rounding=0)
 class sort:                         # the k-th entry moves by no more than the largest error, whatever the order becomes
-    def error(y, x_err, a_err, axis=-1):
-        return np.zeros_like(y) + np.max(larger(x_err, a_err), axis=axis, keepdims=axis is not None)
+    def error(y, x_err, axis=-1):
+        return largest_like(y, x_err, axis)
+
+
+@about(np.partition, rounding=0)
+class partition:
+    def error(y, a_err, axis=-1):
+        return largest_like(y, a_err, axis)
 
 
 @about(np.median, rounding=1)

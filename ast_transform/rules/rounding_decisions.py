@@ -39,11 +39,16 @@ class equal:                        # numbers that are equal are taken to be equ
         return (a == b) | (abs(a - b) + least >= both(a_err, b_err))
 
 
-@about(np.sign, np.signbit, operator.truth, operator.not_, np.logical_not, np.count_nonzero, np.nonzero,
-       np.flatnonzero)
+@about(np.sign, np.signbit, np.logical_not)
 class at_zero:
     def certain(x_err, x, least):
         return abs(x) + least >= x_err
+
+
+@about(operator.truth, operator.not_, np.count_nonzero, np.nonzero, np.flatnonzero)
+class is_zero:
+    def certain(a_err, a, least):
+        return abs(a) + least >= a_err
 
 
 @about(np.logical_and, np.logical_or, np.logical_xor)
@@ -134,10 +139,14 @@ class mod:                          # a - b * floor(a / b)
 
 
 @about(operator.floordiv)
-class floordiv:
-    def certain(a_err, b_err, a, b, least):
-        y = abs(np.mod(a, b))
-        return np.minimum(y, abs(b) - y) + least >= both(a_err, (abs(a / b) + 1) * b_err)
+class floordiv:                     # a large quotient has more digits than its dtype
+    def certain(y, a_err, b_err, a, b, u, least):
+        if none(a_err):
+            if none(b_err):
+                return u * abs(y) < 0.25
+        far = abs(np.mod(a, b))
+        step = both(a_err, (abs(a / b) + 1) * b_err)
+        return (u * abs(y) < 0.25) & (np.minimum(far, abs(b) - far) + least >= step)
 
 
 @about(np.fmod)

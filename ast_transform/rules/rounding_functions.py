@@ -38,7 +38,6 @@ class power:
                 return a_err * (2 * abs(a) + a_err)
             if at_least_one(b):
                 return b * a_err * (abs(a) + a_err) ** (b - 1)
-            return abs(b) * a_err * below(a, a_err) ** (b - 1)
         if none(b_err):
             return abs(y) * np.expm1(abs(b) * of_logarithm(a_err, a))
         moved = b_err * abs(np.log(abs(a)))
@@ -228,7 +227,7 @@ class arcsinh:
 class arccosh:                      # arccosh(1 + t) < sqrt(2 t)
     def error(x_err, x):
         least = np.maximum(x - x_err, 1.0)
-        return np.fmin(x_err / np.sqrt((least - 1) * (least + 1)), 1.5 * np.sqrt(x_err))
+        return np.fmin(x_err / (np.sqrt(least - 1) * np.sqrt(least + 1)), 1.5 * np.sqrt(x_err))
 
 
 @about(np.arctanh)

@@ -214,7 +214,7 @@ def test_uncertain_inputs_carry_the_conditioning():
     slope = np.sum(np.abs(x * gs.grad(rosenbrock)(x)))
     assert value == exact and bound > known
     assert slope * r <= bound <= 10 * slope * r
-    assert gs.error_bound(lambda x: 2.0 * x, inputs="rounded")(3.0)[1] == 2.0 * 3.0 * 2.0 ** -53
+    assert 2.0 * 3.0 * 2.0 ** -53 <= gs.error_bound(lambda x: 2.0 * x, inputs="rounded")(3.0)[1] < 2.02 * 3.0 * 2.0 ** -53
     assert gs.error_bound(lambda x: 2.0 * x)(3.0)[1] == 0.0
     f = gs.error_bound(lambda p, y: p["a"] * y + p["b"][0], inputs=(1e-3, None))
     assert f({"a": 2.0, "b": [1.0]}, 3.0)[1] == pytest.approx(7e-3)
@@ -226,9 +226,10 @@ def test_operations_that_do_not_round():
         y = np.concatenate([x[::-1], -x]).reshape(2, -1).T
         return np.maximum(y, 0.25) * 4.0 / 8.0
     x = np.array([0.1, -0.3, 0.7])
-    assert not gs.error_bound(moved)(x)[1].any()
+    assert gs.error_bound(moved)(x)[1].max() < 1e-307               # x / 8 may underflow
+    assert not gs.error_bound(lambda x: -4.0 * x[::-1] / 0.5)(x)[1].any()
     bound = gs.error_bound(moved, inputs="rounded")(x)[1]
-    assert bound.max() == 0.5 * 0.7 * 2.0 ** -53
+    assert 0.5 * 0.7 * 2.0 ** -53 <= bound.max() < 0.51 * 0.7 * 2.0 ** -53
 
 
 def test_constants_in_narrower_arrays():
@@ -236,7 +237,7 @@ def test_constants_in_narrower_arrays():
     x = np.array([1.0], np.float32)
     value, bound = gs.error_bound(lambda x: x * 0.1)(x)
     assert bound.dtype == np.float32 and abs(float(value[0]) - 0.1) <= bound[0] <= 2.1 * 0.1 * 2.0 ** -24
-    assert not gs.error_bound(lambda x: x * 0.5)(x)[1].any()
+    assert gs.error_bound(lambda x: x * 0.5)(x)[1] < 1e-37
     value, bound = gs.error_bound(lambda x: x.astype(np.float32))(np.array([0.1]))
     assert abs(float(value[0]) - 0.1) <= bound[0]
 
@@ -306,7 +307,7 @@ def test_custom_derivatives_do_not_count():
     assert 0 < gs.error_bound(gs.grad(lambda x: f(x) * x))(0.7)[1] < 1e-8
 
 
-@pytest.mark.parametrize("f", [lambda x: np.linalg.det(x), lambda x: np.real(np.fft.fft(x)), lambda x: np.diff(x, 2, 0),
+@pytest.mark.parametrize("f", [lambda x: np.linalg.det(x), lambda x: np.real(np.fft.fft(x)), lambda x: x[0] * np.hamming(2),
                                lambda x: np.linalg.eigvalsh(x), lambda x: np.linalg.norm(x, 1),
                                lambda x: x[0] * np.blackman(2), lambda x: np.arange(0.0, 1.0, 0.3) * x[0, 0]])
 def test_what_has_no_bound_is_refused(f):
@@ -351,10 +352,10 @@ def test_what_samples_show():
 
 def test_parts_read_what_there_is():
     for rule in dict.fromkeys(RULES.values()):
-        for name in {"error", "rounding", "residual"} & set(rule.parts):
+        for name in {"error", "rounding", "underflow", "total", "certain"} & set(rule.parts):
             read = set(inspect.signature(rule.parts[name]).parameters)
-            errors = {f"{a}_err" for a in rule.arguments} if name == "error" else {"u"}
-            assert read <= {*rule.arguments, "y", *errors}, rule.label
+            known = {*rule.signature.parameters, "y", "u", "tiny", "least"}
+            assert read <= known | {f"{a}_err" for a in rule.signature.parameters}, (rule.label, name)
 
 
 def main():
