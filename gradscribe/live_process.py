@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The processes behind a live page, and the watch over the files that they have read.
 
-The server imports nothing of the user's.  Processes of their own do, and are replaced when a file changes: what the page
-shows is then what a fresh import gives, and code that hangs or crashes ends that process only.  A spare process has
+The server imports nothing of the user's.  Processes of their own do, and are replaced when a file changes: what the
+page shows is then what a fresh import gives, and code that hangs or crashes ends that process only.  A spare one has
 imported Gradscribe and waits to take a place: after a change, and for a request that comes while another is slow.
 """
 import json

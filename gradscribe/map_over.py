@@ -256,7 +256,8 @@ def column(x: Any, place: int) -> tuple[bool, Any]:
         return False, [as_numpy(v) if is_foreign(v) else v for v in x]
     for leaf in tree_leaves(x):
         if isinstance(leaf, (np.ma.MaskedArray, np.matrix)):
-            raise KindError(f"argument {place} has a {type(leaf).__name__}, whose entries would become plain arrays", None,
+            raise KindError(f"argument {place} has a {type(leaf).__name__}, whose entries would become plain arrays",
+                            None,
                             "Give np.asarray(x), with the mask as an array beside it, or list(x).")
     values = tree_map(lambda leaf: np.asarray(as_numpy(leaf)), x)
     if not tree_leaves(values) or any(not leaf.ndim for leaf in tree_leaves(values)):

@@ -65,8 +65,8 @@ class Program(NamedTuple):
     """A function as text.
 
     label: the name of the function in the text; data: the names that the text reads and does not define; convert:
-    positions of arguments that are made floats; machine: of a compiled function; places: {line of the text: (file, line,
-    function, text) of the user's statement}.
+    positions of arguments that are made floats; machine: of a compiled function; places: {line of the text: (file,
+    line, function, text) of the user's statement}.
     """
     label: str
     text: str
@@ -151,7 +151,8 @@ def places_in(text: str, trees: dict[str, tuple[str, ast.AST]]) -> dict[int, tup
     """
     found = {}
     for step in ast.parse(text).body:
-        name = step.name if isinstance(step, ast.FunctionDef) else getattr(getattr(step, "targets", [None])[0], "id", "")
+        target = step.targets[0] if isinstance(step, ast.Assign) else None
+        name = step.name if isinstance(step, ast.FunctionDef) else getattr(target, "id", "")
         file, tree = trees.get(name, ("", None))
         if tree is None:
             continue

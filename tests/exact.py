@@ -52,8 +52,8 @@ def _method(function):
 
 
 for _name, _function in {
-    **{n: getattr(mpmath, n) for n in ("sin", "cos", "tan", "exp", "log", "sqrt", "tanh", "sinh", "cosh", "expm1", "log1p",
-                                       "cbrt", "log10", "floor", "ceil", "sign")},
+    **{n: getattr(mpmath, n) for n in ("sin", "cos", "tan", "exp", "log", "sqrt", "tanh", "sinh", "cosh", "expm1",
+                                       "log1p", "cbrt", "log10", "floor", "ceil", "sign")},
     "arcsin": mpmath.asin, "arccos": mpmath.acos, "arctan": mpmath.atan, "arcsinh": mpmath.asinh,
     "arccosh": mpmath.acosh, "arctanh": mpmath.atanh, "log2": lambda x: mpmath.log(x, 2), "rint": mpmath.nint,
     "exp2": lambda x: mpmath.mpf(2) ** x, "square": lambda x: x * x, "reciprocal": lambda x: 1 / x,

@@ -138,7 +138,7 @@ class Errors:
         unsure, self.build.block = self.forward.state, []
         if isinstance(unsure, Const):
             return
-        self.build.block.append(Effect(Apply(Quoted(WARNING.body, ("unsure",), {"warnings": warnings}.get), (unsure,))))
+        self.build.block.append(Effect(Apply(Quoted(WARNING.body, ("unsure",), named), (unsure,))))
         joins = []
 
         def infinite(error, value):
@@ -148,7 +148,8 @@ class Errors:
             if type(fact) is not Array or fact.kind != "f":
                 return error
             whole = self.build.apply(np.full_like, error, Const(math.inf)) if fact.dims else Const(math.inf)
-            joins.append(Join(Var(f"{value.hint}_err" if isinstance(value, Var) else "err", fact, TANGENT), whole, error))
+            name = f"{value.hint}_err" if isinstance(value, Var) else "err"
+            joins.append(Join(Var(name, fact, TANGENT), whole, error))
             return joins[-1].var
         value, error = made.result.items
         made.result = Pack("tuple", (value, infinite(error, value)))
@@ -361,7 +362,7 @@ class Errors:
         return [self.build.multiply(Const(k * u), self.size(y)), *terms] if k else terms
 
     def underflows(self, rule, bound):
-        """Whether a result below the smallest normal number may be wrong: by the option `underflow`, or if it rounds."""
+        """Whether a subnormal result may be wrong: by the option `underflow`, or if it rounds."""
         if "underflow" in rule.options:
             known = rule.options["underflow"]
             return known(*map(described, bound.values())) if callable(known) else known
@@ -438,6 +439,13 @@ class Errors:
 
     def refuse(self, function, step):
         raise RuleError(f"{spelled(function)} has no bound for rounding errors", step.origin, AS_OPERATIONS)
+
+
+def named(name):
+    """What the names in WARNING stand for; the others are built in."""
+    if name == "warnings":
+        return warnings
+    raise NameError(name)
 
 
 def described(operand):

@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 import pytest
+from sweeps import W, X, killer, loss, poison
 
 import gradscribe as gs
 from gradscribe import progress, worker
@@ -21,10 +22,6 @@ from gradscribe.ast_transform.source.diagnose import KindError
 from gradscribe.map_over import Partial
 
 pytestmark = pytest.mark.compiled
-
-X = np.arange(60.0).reshape(20, 3) / 10
-W = np.array([0.3, -0.2, 0.5])
-
 
 @pytest.fixture
 def threads():
@@ -36,10 +33,6 @@ def threads():
 def processes():
     with ProcessPoolExecutor(2) as pool:
         yield pool
-
-
-def loss(w, x):
-    return np.sum(np.tanh(x * w) ** 2)
 
 
 def square(x):
@@ -259,24 +252,6 @@ def test_an_example_that_cannot_be_transformed(threads):
 
 # workers and engines that are lost
 
-def killer(folder, x):
-    import signal
-    time.sleep(0.005)
-    path = os.path.join(folder, "killed")
-    if x == 7 and not os.path.exists(path):
-        open(path, "w").close()
-        os.kill(os.getpid(), signal.SIGKILL)
-    return x * x
-
-
-def poison(x):
-    import signal
-    time.sleep(0.01)
-    if x == 7:
-        os.kill(os.getpid(), signal.SIGKILL)
-    return x * x
-
-
 @pytest.mark.parametrize("chunk", [1, 5, None])
 def test_a_worker_is_killed(tmp_path, chunk):
     with ProcessPoolExecutor(2) as pool, pytest.warns(RuntimeWarning, match="a worker was lost"):
@@ -404,7 +379,8 @@ def test_shared_arrays_are_read_only(processes, threads):
         with pytest.raises(gs.MapError, match="read-only"):
             gs.map_over(pool, write, {"a": [np.zeros(2)]}, [1.0, 1.0], in_axes=(None, 0), chunk=2)
     compiled = gs.jit(lambda w, x: w * x)
-    assert np.array_equal(gs.map_over(threads, compiled, W, np.arange(3.0), in_axes=(None, 0)), np.outer(np.arange(3.0), W))
+    out = gs.map_over(threads, compiled, W, np.arange(3.0), in_axes=(None, 0))
+    assert np.array_equal(out, np.outer(np.arange(3.0), W))
 
 
 def test_masks_are_not_lost(threads):
