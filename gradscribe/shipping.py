@@ -144,7 +144,7 @@ def of_plain(fn: Any) -> Program:
     return Program(label, text, data, places=places_in(text, module.trees))
 
 
-def places_in(text: str, trees: dict[str, tuple[str, ast.AST]]) -> dict[int, tuple[str, int, str, str]]:
+def places_in(text: str, trees: dict[str, tuple[types.FunctionType, ast.AST]]) -> dict[int, tuple[str, int, str, str]]:
     """Where the statements of a text are in the user's files: Program.places.
 
     The text of a function was made from its tree, so both have the same statements in the same order.
@@ -153,13 +153,13 @@ def places_in(text: str, trees: dict[str, tuple[str, ast.AST]]) -> dict[int, tup
     for step in ast.parse(text).body:
         target = step.targets[0] if isinstance(step, ast.Assign) else None
         name = step.name if isinstance(step, ast.FunctionDef) else getattr(target, "id", "")
-        file, tree = trees.get(name, ("", None))
-        if tree is None:
+        if name not in trees:
             continue
-        pairs = [(step, tree)] if isinstance(tree, ast.Lambda) else zip(statements(step), statements(tree))
-        for ours, users in pairs:
-            found[ours.lineno] = (file, users.lineno, "<lambda>" if isinstance(tree, ast.Lambda) else tree.written,
-                                  linecache.getline(file, users.lineno).strip())
+        function, tree = trees[name]
+        file, pairs = function.__code__.co_filename, zip(statements(step), statements(tree))
+        for ours, users in [(step, tree)] if isinstance(tree, ast.Lambda) else pairs:
+            line = getattr(users, "lineno", function.__code__.co_firstlineno)
+            found[ours.lineno] = file, line, function.__name__, linecache.getline(file, line).strip()
     return found
 
 
@@ -262,9 +262,9 @@ def add_text(module: Module, name: str, function: types.FunctionType) -> None:
     if isinstance(tree, ast.Lambda):
         text = f"{name} = {ast.unparse(tree)}\n"
     else:
-        tree.written, tree.decorator_list, tree.name = tree.name, [], name
+        tree.decorator_list, tree.name = [], name
         text = ast.unparse(tree) + "\n"
-    module.trees[name] = function.__code__.co_filename, tree
+    module.trees[name] = function, tree
     module.annotated = True
     for outside in names_read(f"from __future__ import annotations\n{text}"):
         if outside in scope:
