@@ -46,6 +46,7 @@ class Module:
         self.imports: list = []
         self.definitions: list = []
         self.annotated = False
+        self.trees: dict[str, tuple[Any, Any]] = {}     # {name: (the user's function, its tree)}
 
     def text(self, heading: str, body: str) -> str:
         """The text of the module; body: the functions that read the names."""

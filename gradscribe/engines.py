@@ -173,15 +173,15 @@ class Executor:
         self.folder: tempfile.TemporaryDirectory | None = None
 
     def begin(self, jobs: list[bytes]) -> None:
-        """Keep the jobs; a large one goes to a file, which the processes of a pool read once."""
+        """Keep the jobs; a large one goes to a file, which the processes of a pool read once, if there is room."""
         for k, job in enumerate(jobs):
+            self.jobs.append(job)
             if len(job) > LARGE and type(self.executor) is ProcessPoolExecutor:
-                self.folder = self.folder or tempfile.TemporaryDirectory(prefix="gradscribe_")
-                path = Path(self.folder.name, f"job_{k}")
-                path.write_bytes(job)
-                self.jobs.append(str(path))
-            else:
-                self.jobs.append(job)
+                with suppress(OSError):
+                    self.folder = self.folder or tempfile.TemporaryDirectory(prefix="gradscribe_")
+                    path = Path(self.folder.name, f"job_{k}")
+                    path.write_bytes(job)
+                    self.jobs[k] = str(path)
 
     def stream(self, tasks: Iterator[Task]) -> Iterator[tuple[Task, bytes | Lost | Failed]]:
         """The outcomes of tasks; see Engine."""

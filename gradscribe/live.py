@@ -130,6 +130,11 @@ def handler_of(page: Page) -> type[BaseHTTPRequestHandler]:
         def log_message(self, *_):
             """The requests have the token, so they are not printed."""
 
+        def send_error(self, code, *_):
+            """Answers what the library refuses, such as other methods and long addresses, like other errors."""
+            self.requestline, self.command = getattr(self, "requestline", ""), getattr(self, "command", "")
+            send_status(self, HTTPStatus(code))
+
         def do_GET(self):  # noqa: N802  (the library's name)
             """Send a file of the page, what it shows first, or the stream of changes."""
             name = admitted(page, self)

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The processes behind a live page, and the watch over the files that they have read.
 
-The server imports nothing of the user's.  A process of its own does, and is replaced when a file changes: what the page
-shows is then what a fresh import gives, and code that hangs or crashes ends that process only.  A second process has
-imported Gradscribe and waits to take its place.
+The server imports nothing of the user's.  Processes of their own do, and are replaced when a file changes: what the
+page shows is then what a fresh import gives, and code that hangs or crashes ends that process only.  A spare one has
+imported Gradscribe and waits to take a place: after a change, and for a request that comes while another is slow.
 """
 import json
 import os
@@ -15,6 +15,7 @@ from collections.abc import Callable
 from typing import Any
 
 LIMIT, POLL = 120.0, 0.15               # the longest a request may take, and the time between two looks, in seconds
+MOST = 3                                # processes that answer at a time
 PROGRAM = "import json, signal, sys; signal.signal(signal.SIGINT, signal.SIG_IGN); " \
           "sys.path[:] = json.loads(sys.argv[1]); from gradscribe.live_worker import main; main()"      # Ctrl-C is ours
 
@@ -75,45 +76,80 @@ class Worker:
 
 
 class Workers:
-    """The process that answers now, and the one that waits to take its place."""
+    """The processes that answer: a slow request keeps one of them, and the next request is given to another.
+
+    free: those that wait for a request; spare: one that has not imported anything of the user's and takes a place;
+    busy: how many are at a request.
+    """
 
     def __init__(self, limit: float = LIMIT):
-        self.limit, self.turn, self.guard = limit, threading.Lock(), threading.Lock()
-        self.current: Worker = Worker()
+        self.limit, self.changed = limit, threading.Condition()
+        self.all: set[Worker] = set()
+        self.free: list[Worker] = []
         self.spare: Worker | None = None
         self.closed = False
+        self.free.append(self._new())
+
+    def _new(self):
+        worker = Worker()
+        self.all.add(worker)
+        return worker
+
+    def _taken(self):
+        """A process for a request; waits where MOST are busy."""
+        with self.changed:
+            self.changed.wait_for(lambda: self.free or self.closed or len(self.all) - (self.spare is not None) < MOST)
+            if self.closed:
+                raise Ended("the page was closed")
+            if self.free:
+                return self.free.pop()
+            worker, self.spare = self.spare or self._new(), None
+            return worker
+
+    def _back(self, worker, ended):
+        """Enter that a process has answered, or has ended; there is always a spare one."""
+        with self.changed:
+            if ended or worker.replaced or self.closed:
+                self.all.discard(worker)
+            else:
+                self.free.append(worker)
+            if self.spare is None and not self.closed:
+                self.spare = self._new()
+            self.changed.notify_all()
 
     def ask(self, request: dict[str, Any]) -> dict[str, Any]:
-        """The reply of the process that answers now; if it ends, another takes its place and Ended is raised."""
-        with self.turn:
-            worker = self.current
-            try:
-                reply = worker.ask(request, self.limit)
-            except Ended:
-                if worker is self.current:
-                    self.renew()
-                raise
-        with self.guard:
-            if self.spare is None and not self.closed:
-                self.spare = Worker()
+        """The reply of a process; Ended if it ends before."""
+        worker, ended = self._taken(), True
+        try:
+            reply = worker.ask(request, self.limit)
+            ended = False
+        finally:
+            self._back(worker, ended)
         return reply
 
     def renew(self) -> None:
-        """Replace the process that answers; a request that it is at ends with Ended."""
-        with self.guard:
+        """Replace the processes that have imported something; the requests that they are at end with Ended."""
+        with self.changed:
             if self.closed:
                 return
-            old, self.current = self.current, self.spare or Worker()
-            self.spare = None
-        old.end()
+            old = self.all - {self.spare}
+            self.all, self.free = self.all - old, []
+            if self.spare is not None:
+                self.free, self.spare = [self.spare], None
+            for worker in old:
+                worker.replaced = True
+            self.changed.notify_all()
+        for worker in old:
+            worker.end()
 
     def close(self) -> None:
         """Stop all processes."""
-        with self.guard:
+        with self.changed:
             self.closed = True
-        for worker in (self.current, self.spare):
-            if worker is not None:
-                worker.end()
+            old = list(self.all)
+            self.changed.notify_all()
+        for worker in old:
+            worker.end()
 
 
 class Watch:

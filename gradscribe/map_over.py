@@ -254,6 +254,11 @@ def column(x: Any, place: int) -> tuple[bool, Any]:
             raise KindError(f"argument {place} is a {type(x).__name__}, which has no examples", None,
                             "Give a list or an array, or in_axes=(..., None) for what all examples share.")
         return False, [as_numpy(v) if is_foreign(v) else v for v in x]
+    for leaf in tree_leaves(x):
+        if isinstance(leaf, (np.ma.MaskedArray, np.matrix)):
+            raise KindError(f"argument {place} has a {type(leaf).__name__}, whose entries would become plain arrays",
+                            None,
+                            "Give np.asarray(x), with the mask as an array beside it, or list(x).")
     values = tree_map(lambda leaf: np.asarray(as_numpy(leaf)), x)
     if not tree_leaves(values) or any(not leaf.ndim for leaf in tree_leaves(values)):
         raise KindError(f"argument {place} has a part without a first axis", None,

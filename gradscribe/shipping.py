@@ -20,6 +20,7 @@ import functools
 import hashlib
 import inspect
 import itertools
+import linecache
 import pickle
 import random
 import struct
@@ -64,13 +65,15 @@ class Program(NamedTuple):
     """A function as text.
 
     label: the name of the function in the text; data: the names that the text reads and does not define; convert:
-    positions of arguments that are made floats; machine: of a compiled function.
+    positions of arguments that are made floats; machine: of a compiled function; places: {line of the text: (file,
+    line, function, text) of the user's statement}.
     """
     label: str
     text: str
     data: dict[str, Any]
     convert: tuple[int, ...] = ()
     machine: Machine | None = None
+    places: dict[int, tuple[str, int, str, str]] | None = None
 
 
 # --- a function to a program ------------------------------------------------------------------------------------------
@@ -137,7 +140,32 @@ def of_plain(fn: Any) -> Program:
     name = getattr(fn, "__name__", "")
     label = f"mapped_{name}" if name.isidentifier() else "mapped"
     module.add(label, fn)
-    return Program(label, module.text("", ""), data)
+    text = module.text("", "")
+    return Program(label, text, data, places=places_in(text, module.trees))
+
+
+def places_in(text: str, trees: dict[str, tuple[types.FunctionType, ast.AST]]) -> dict[int, tuple[str, int, str, str]]:
+    """Where the statements of a text are in the user's files: Program.places.
+
+    The text of a function was made from its tree, so both have the same statements in the same order.
+    """
+    found = {}
+    for step in ast.parse(text).body:
+        target = step.targets[0] if isinstance(step, ast.Assign) else None
+        name = step.name if isinstance(step, ast.FunctionDef) else getattr(target, "id", "")
+        if name not in trees:
+            continue
+        function, tree = trees[name]
+        file, pairs = function.__code__.co_filename, zip(statements(step), statements(tree))
+        for ours, users in [(step, tree)] if isinstance(tree, ast.Lambda) else pairs:
+            line = getattr(users, "lineno", function.__code__.co_firstlineno)
+            found[ours.lineno] = file, line, function.__name__, linecache.getline(file, line).strip()
+    return found
+
+
+def statements(tree: ast.AST) -> list[ast.stmt]:
+    """The statements of a function, in an order that depends on its structure only."""
+    return [node for node in ast.walk(tree) if isinstance(node, ast.stmt)]
 
 
 def taking(data: dict[str, Any]) -> Callable[[Module, str, Any], bool]:
@@ -236,6 +264,7 @@ def add_text(module: Module, name: str, function: types.FunctionType) -> None:
     else:
         tree.decorator_list, tree.name = [], name
         text = ast.unparse(tree) + "\n"
+    module.trees[name] = function, tree
     module.annotated = True
     for outside in names_read(f"from __future__ import annotations\n{text}"):
         if outside in scope:

@@ -67,7 +67,7 @@ def run_chunk(job: Any, chunk: bytes) -> bytes:
         try:
             outcomes.append((GAVE, function(*args)))
         except (Exception, SystemExit) as error:
-            outcomes.append((RAISED, sendable(error)))
+            outcomes.append((RAISED, sendable(error, job_.program)))
             if stop:
                 break
     seconds = time.perf_counter() - start
@@ -98,15 +98,42 @@ def job_of(content: Any) -> tuple[Callable[..., Any], Job]:
             np.random.seed()            # a forked process has its parent's state, and would draw what others draw
             random.seed()
             _seeded[:] = [os.getpid()]
+        if job.program.machine is None:
+            keep(job.shared)
         _made[key] = function_of(job.program), job
         while len(_made) > KEPT:
             _made.popitem(last=False)
         return _made[key]
 
 
-def sendable(error: BaseException) -> BaseException:
+def keep(value: Any) -> None:
+    """Makes the arrays that all examples share read-only: what one example wrote, the next one would read."""
+    if isinstance(value, np.ndarray):
+        value.flags.writeable = False
+    elif isinstance(value, (list, tuple, dict)):
+        for part in value.values() if isinstance(value, dict) else value:
+            keep(part)
+
+
+def as_users(found: traceback.TracebackException | None, program: Any) -> None:
+    """Gives the lines of a program's text in a traceback the places that they have in the user's files."""
+    if found is None:
+        return
+    for k, frame in enumerate(found.stack):
+        place = (program.places or {}).get(frame.lineno)
+        if place is not None and f"{frame.filename[:-1]} ".startswith(f"<gradscribe {program.label} "):
+            file, line, name, text = place
+            found.stack[k] = traceback.FrameSummary(file, line, name, line=text)
+    as_users(found.__cause__, program)
+    as_users(found.__context__, program)
+
+
+def sendable(error: BaseException, program: Any) -> BaseException:
     """An exception that can be pickled, with the worker's traceback as a note."""
-    told = "".join(traceback.format_exception(error)).rstrip()
+    found = traceback.TracebackException.from_exception(error)
+    del found.stack[0]                  # of this file
+    as_users(found, program)
+    told = "".join(found.format()).rstrip()
     try:
         sent = pickle.loads(pickle.dumps(error))
         if type(sent) is type(error):

@@ -51,8 +51,17 @@ def _method(function):
     return lambda a: Real(function(a.value))
 
 
-for _name in ("sin", "cos", "tan", "exp", "log", "sqrt", "tanh", "sinh", "cosh", "expm1", "log1p", "cbrt"):
-    setattr(Real, _name, _method(getattr(mpmath, _name)))
+for _name, _function in {
+    **{n: getattr(mpmath, n) for n in ("sin", "cos", "tan", "exp", "log", "sqrt", "tanh", "sinh", "cosh", "expm1",
+                                       "log1p", "cbrt", "log10", "floor", "ceil", "sign")},
+    "arcsin": mpmath.asin, "arccos": mpmath.acos, "arctan": mpmath.atan, "arcsinh": mpmath.asinh,
+    "arccosh": mpmath.acosh, "arctanh": mpmath.atanh, "log2": lambda x: mpmath.log(x, 2), "rint": mpmath.nint,
+    "exp2": lambda x: mpmath.mpf(2) ** x, "square": lambda x: x * x, "reciprocal": lambda x: 1 / x,
+}.items():
+    setattr(Real, _name, _method(_function))
+for _name, _function in (("arctan2", mpmath.atan2), ("hypot", mpmath.hypot)):
+    setattr(Real, _name, lambda a, b, _f=_function: Real(_f(a.value, _number(b))))
+Real.conjugate = lambda a: a
 Real.__neg__ = lambda a: Real(-a.value)
 Real.__pos__ = lambda a: a
 Real.__abs__ = lambda a: Real(abs(a.value))

@@ -1,10 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """Running error analysis: each statement is followed by a bound of the error of its value.
 
-The bound is of the first order in u, the unit roundoff (half the distance from 1 to the next number).  A value that
-rounds passes on the errors of its operands, times the absolute value of the derivative, and adds its own:
+A value that rounds passes on the errors of its operands, times a bound of the derivative between the number and the
+exact one, and adds its own, in units of u, half the distance from 1 to the next number:
 
     e_z = |dz/dx| e_x + |dz/dy| e_y + u |z|
+
+A result that may underflow has `tiny` more, the smallest normal number (Higham, section 2.8).  The errors are computed
+with rounding as well, so u is rounded up by more than their relative errors.
+
+A number that decides something may do so otherwise in exact arithmetic, if its error is as large as its distance from
+the border.  `unsure` has the line of the last such decision, and makes the bound infinite.
 
 J. Wilkinson, Rounding Errors in Algebraic Processes, 1963; N. Higham, Accuracy and Stability of Numerical Algorithms,
 2nd edition, section 3.3.  What an operation does to errors is in rules/rounding.py.  Loops, branches, containers and
@@ -15,36 +21,47 @@ writes are those of forward mode: `Errors` gives it other rules.
 error_bound_f(x):
     t = x * x
     t_1 = abs(t)
-    t_err = 1.1102230246251565e-16 * t_1
-    t_2 = t + 1.0
-    t_3 = abs(t_2)
-    t_4 = 1.1102230246251565e-16 * t_3
-    t_err_1 = t_err + t_4
-    return (t_2, t_err_1)
+    t_2 = 1.12e-16 * t_1
+    t_err = t_2 + 2.3e-308
+    t_3 = t + 1.0
+    t_4 = abs(t_3)
+    t_5 = 1.12e-16 * t_4
+    t_err_1 = t_err + t_5
+    return (t_3, t_err_1)
 """
+import decimal
+import inspect
 import math
 import operator
+import warnings
 from functools import partial
 from typing import Any
 
+import gast
 import numpy as np
 
 from gradscribe.ast_transform.core.draw import Draw
 from gradscribe.ast_transform.core.form import (
+    TANGENT,
     Apply,
     Const,
+    Effect,
     Function,
+    If,
+    Join,
     Let,
     Pack,
     Var,
+    While,
     all_made,
+    copied,
     is_application,
     operands,
     placed,
     walk,
 )
 from gradscribe.ast_transform.core.kinds import Array, Sequence
-from gradscribe.ast_transform.core.operations import add_at, held, put, put_add
+from gradscribe.ast_transform.core.operations import Quoted, add_at, held, put, put_add
 from gradscribe.ast_transform.core.rule import OPERATIONS
 from gradscribe.ast_transform.passes.activity import rule_of
 from gradscribe.ast_transform.passes.anf import spelled
@@ -54,20 +71,37 @@ from gradscribe.ast_transform.passes.jvp import Forward
 from gradscribe.ast_transform.passes.tangents import expanded
 from gradscribe.ast_transform.reader.gradient_edits import Edit
 from gradscribe.ast_transform.reader.rule_inlining import read_part
+from gradscribe.ast_transform.rules import rounding_decisions, rounding_functions  # noqa: F401  (parts of records)
 from gradscribe.ast_transform.rules.rounding import ELEMENTARY, coefficients
 from gradscribe.ast_transform.source.diagnose import RuleError
 
 AS_OPERATIONS = "Write it with operations that have one, or take the error bounds of the parts before and after it."
 STORES = (put, put_add, add_at)
+WARNING = gast.parse('warnings.warn(f"line {unsure}: rounding errors may change what is decided here, so the bound is "'
+                     '"infinite", RuntimeWarning)', mode="eval")
 
 
 def unit(dtype: Any) -> float:
-    """The unit roundoff of a dtype.
+    """The unit roundoff of a dtype, rounded up: by half a percent at least, and to three digits.
 
-    >>> unit(np.float64) == 2.0 ** -53, unit(np.float32) == 2.0 ** -24
-    (True, True)
+    >>> unit(np.float64), 2.0 ** -53, unit(np.float32), 2.0 ** -24
+    (1.12e-16, 1.1102230246251565e-16, 6e-08, 5.960464477539063e-08)
     """
-    return float(np.finfo(np.dtype(dtype)).eps) / 2
+    return upwards(1.005 * float(np.finfo(np.dtype(dtype)).eps) / 2, 3)
+
+
+def tiny(dtype: Any) -> float:
+    """The smallest normal number of a dtype, rounded up to two digits: results below it may be wrong as a whole.
+
+    >>> tiny(np.float64), tiny(np.float32)
+    (2.3e-308, 1.2e-38)
+    """
+    return upwards(float(np.finfo(np.dtype(dtype)).tiny), 2)
+
+
+def upwards(number, digits):
+    """A positive number, rounded up to this many decimal digits."""
+    return float(decimal.Context(prec=digits, rounding=decimal.ROUND_CEILING).create_decimal(number))
 
 
 class Errors:
@@ -80,11 +114,13 @@ class Errors:
         self.reader, self.build, self.inputs = reader, reader.build, inputs
         self.values = set()             # those of the function, not their errors
         self.forward = Forward(reader, label, self)
+        self.forward.state = Const(0)   # the line of the last decision that may be taken otherwise
 
     def run(self, function: Function) -> Function:
         """The function that also returns a bound of the error of its result."""
-        function.body = without_calls(function.body, EVERY)
+        function.body = with_tests(without_calls(function.body, EVERY))
         made = self.forward.run(function, list(self.inputs))
+        self.end(made)
         made.params = made.params[:len(function.params)]
         self.build.block = []
         for value, relative in self.inputs.items():
@@ -96,6 +132,30 @@ class Errors:
             if v not in self.values and v.hint.endswith("_dot"):
                 v.hint = f"{v.hint.removesuffix('_dot')}_err"
         return made
+
+    def end(self, made):
+        """Makes the errors infinite, with a warning, where a decision was not certain."""
+        unsure, self.build.block = self.forward.state, []
+        if isinstance(unsure, Const):
+            return
+        self.build.block.append(Effect(Apply(Quoted(WARNING.body, ("unsure",), named), (unsure,))))
+        joins = []
+
+        def infinite(error, value):
+            if isinstance(value, Pack) and isinstance(error, Pack):
+                return Pack(error.kind, tuple(map(infinite, error.items, value.items)), error.keys, error.cls)
+            fact = fact_of(error)
+            if type(fact) is not Array or fact.kind != "f":
+                return error
+            whole = self.build.apply(np.full_like, error, Const(math.inf)) if fact.dims else Const(math.inf)
+            name = f"{value.hint}_err" if isinstance(value, Var) else "err"
+            joins.append(Join(Var(name, fact, TANGENT), whole, error))
+            return joins[-1].var
+        value, error = made.result.items
+        made.result = Pack("tuple", (value, infinite(error, value)))
+        then, self.build.block = self.build.block, made.body
+        test = self.build.apply(operator.ne, unsure, Const(0))
+        made.body.append(If(test, then, [], joins))
 
     def given(self, value, relative):
         """The error of an argument, from its relative error: a number, or a function of the dtype."""
@@ -141,10 +201,11 @@ class Errors:
 
     def rounds(self, step):
         rule = self.rule(step)
-        if any(n in rule.parts for n in ("rounding", "residual")) or rule.kind == "constant" and "error" in rule.parts:
+        if any(n in rule.parts for n in ("rounding", "total")) or rule.kind == "constant" and "error" in rule.parts:
             return True
         if "rounding" in rule.options:
-            return self.units(rule, self.bound(rule, self.call(step)[0])) != 0
+            bound = self.bound(rule, self.call(step)[0])
+            return self.units(rule, bound) != 0 or self.underflows(rule, bound)
         if step.value is not None and self.call(step)[0].function in STORES:
             return self.call(step)[0].function is not put or self.narrows(step)
         return rule.kind not in ("constant", "linear") or rule.kind == "linear" and coefficients(rule) != "moves" and \
@@ -157,9 +218,31 @@ class Errors:
 
     # statements
 
+    def decide(self, step, rule):
+        """Enters a decision that exact arithmetic may take otherwise."""
+        bound = self.bound(rule, self.call(step)[0])
+        errors = self.errors(rule, bound, step.targets[0])
+        dtypes = [v.fact.dtype for v in bound.values() if isinstance(v, Var) and v in self.forward.tangent]
+        rounds = "u" in inspect.signature(rule.parts["certain"]).parameters and step.targets[0].fact.kind == "f"
+        if not dtypes and not rounds:
+            return
+        dtype = dtypes[0] if dtypes else step.targets[0].fact.dtype
+        given = {"u": Const(unit(dtype)), "least": Const(upwards(tiny(dtype) / unit(dtype), 1))}
+        certain = self.part(rule, "certain", {"y": step.targets[0], **given, **errors, **bound})
+        if isinstance(certain, Const):
+            return
+        if certain.fact.dims:
+            certain = self.build.apply(np.all, certain)
+        new = self.forward.new_state()
+        line = Const(step.origin.line if step.origin else -1)
+        self.build.block.append(If(certain, [], [], [Join(new, self.forward.state, line)], self.build.origin))
+        self.forward.state = new
+
     def take(self, step):
         """Adds the error of the targets of a statement, which is in the block; whether there is anything to add."""
         rule = self.rule(step)
+        if rule is not None and "certain" in rule.parts:
+            self.decide(step, rule)
         if not any(t in self.forward.active for t in step.targets):
             return False
         if rule is None and is_identity(step.value):
@@ -197,11 +280,12 @@ class Errors:
         y = step.targets[0]
         if call.function in STORES:
             return [self.stored(step, rule, bound)]
+        if "total" in rule.parts:
+            return []
         if not any(v in self.forward.tangent for v in operands(call)) and not self.converted(rule, bound, y):
             return []
         if "error" in rule.parts:
-            errors = {f"{a}_err": self.error_of(bound.get(a), y) for a in rule.signature.parameters}
-            return [self.part(rule, "error", {"y": y, **errors, **bound})]
+            return [self.part(rule, "error", {"y": y, **self.errors(rule, bound, y), **bound})]
         if rule.kind == "elementwise":
             return [self.slope(rule, a, bound, y) for a in rule.arguments if a in bound]
         if rule.options.get("errors") == "as tangents":
@@ -226,15 +310,19 @@ class Errors:
                 sizes = {**sizes, a: instead(sizes[a], k, self.build.add(size, error))}
         return out
 
+    def errors(self, rule, bound, y):
+        """The errors of all arguments, by name; 0 for one that has none."""
+        return {f"{a}_err": self.error_of(bound.get(a), y) for a in rule.signature.parameters}
+
     def slope(self, rule, a, bound, y):
-        """|partial_a| times the error of an argument; None if it has no error."""
+        """|partial_a| times the error of an argument, if it is the same everywhere; None if there is no error."""
         error = self.error_of(bound[a], y)
         if isinstance(error, Const) and error.value == 0:
             return None
-        if a not in rule.active or f"partial_{a}" not in rule.parts:
-            raise ValueError(f"{spelled(rule.function)} has no derivative with respect to {a}", AS_OPERATIONS)
-        partial_a = self.forward.part(rule, f"partial_{a}", {"y": y, **bound})
-        return self.build.multiply(error, self.size(partial_a))
+        part = rule.parts.get(f"partial_{a}") if a in rule.active else None
+        if part is None or inspect.signature(part).parameters:
+            raise ValueError(f"{spelled(rule.function)} has no bound for the error of {a}", AS_OPERATIONS)
+        return self.build.multiply(error, self.size(self.forward.part(rule, f"partial_{a}", {"y": y, **bound})))
 
     def stored(self, step, rule, bound):
         """The errors of x with those of the values that are written into it, or added, rounding included."""
@@ -260,16 +348,25 @@ class Errors:
         y = step.targets[0]
         if step.value.function in STORES:
             return []
-        u = unit(y.fact.dtype)
-        given, terms = {"y": y, "u": Const(u), **bound}, []
-        if "residual" in rule.parts:
-            terms.append(self.part(rule, "residual", given))
+        u, least = unit(y.fact.dtype), tiny(y.fact.dtype)
+        given = {"y": y, "u": Const(u), "tiny": Const(least), **bound}
+        if "total" in rule.parts:
+            return [self.part(rule, "total", {**given, **self.errors(rule, bound, y)})]
+        terms = [self.part(rule, "underflow", given)] if "underflow" in rule.parts else \
+            [Const(least)] if self.underflows(rule, bound) else []
         if "rounding" in rule.parts:
-            return [*terms, self.build.multiply(Const(u), self.part(rule, "rounding", given))]
+            return [self.build.multiply(Const(u), self.part(rule, "rounding", given)), *terms]
         k = self.units(rule, bound)
         if k is None:
             self.refuse(rule.function, step)
-        return [*terms, self.build.multiply(Const(k * u), self.size(y))] if k else terms
+        return [self.build.multiply(Const(k * u), self.size(y)), *terms] if k else terms
+
+    def underflows(self, rule, bound):
+        """Whether a subnormal result may be wrong: by the option `underflow`, or if it rounds."""
+        if "underflow" in rule.options:
+            known = rule.options["underflow"]
+            return known(*map(described, bound.values())) if callable(known) else known
+        return "rounding" in rule.parts or bool(self.units(rule, bound))
 
     def units(self, rule, bound):
         """The option `rounding` of a record for these arguments, or what stands for it; None: not known."""
@@ -277,7 +374,7 @@ class Errors:
             units = rule.options["rounding"]
             if not callable(units):
                 return units
-            return units(*(a.value if isinstance(a, Const) else getattr(a, "fact", a) for a in bound.values()))
+            return units(*map(described, bound.values()))
         if rule.options.get("errors") or rule.kind == "constant":
             return 0
         if rule.kind == "elementwise":
@@ -317,6 +414,7 @@ class Errors:
         if lost is not True:
             return Const(lost)
         own = self.build.multiply(Const(unit(y.fact.dtype)), self.size(operand))
+        own = self.build.add(own, Const(tiny(y.fact.dtype)))
         return own if isinstance(error, Const) else self.build.add(error, own)
 
     def size(self, operand):
@@ -329,8 +427,6 @@ class Errors:
         options = {} if rule is None else rule.options
         if fact_of(operand).kind in "bu" or options.get("nonnegative"):
             return operand
-        if options.get("algebra") == "quotient" and isinstance(made.args[0], Const):
-            return self.build.divide(self.size(made.args[0]), self.size(made.args[1]))
         return self.build.apply(abs, operand)
 
     def sizes(self, operand):
@@ -343,6 +439,35 @@ class Errors:
 
     def refuse(self, function, step):
         raise RuleError(f"{spelled(function)} has no bound for rounding errors", step.origin, AS_OPERATIONS)
+
+
+def named(name):
+    """What the names in WARNING stand for; the others are built in."""
+    if name == "warnings":
+        return warnings
+    raise NameError(name)
+
+
+def described(operand):
+    """What is known of an operand: the number of a constant, the fact of a variable."""
+    return operand.value if isinstance(operand, Const) else getattr(operand, "fact", operand)
+
+
+def with_tests(body):
+    """A block in which the head of each while loop is computed in its body as well, and after it.
+
+    What the head computes for the test has errors like any other value, and decides whether there is another pass.
+    """
+    out = []
+    for step in body:
+        for name in ("then", "orelse", "head", "body"):
+            if hasattr(step, name):
+                setattr(step, name, with_tests(getattr(step, name)))
+        out.append(step)
+        if isinstance(step, While) and all(isinstance(s, (If, Let)) for s in walk(step.head)):
+            step.body = [*copied(step.head, {}), *step.body]
+            out += copied(step.head, {c.inner: c.outer for c in step.carries})
+    return out
 
 
 def instead(items, k, new):

@@ -25,6 +25,7 @@ from gradscribe.ast_transform.core.form import (
     TANGENT,
     TEMPORARY,
     UNDEFINED,
+    USER,
     Apply,
     Carry,
     Const,
@@ -93,12 +94,13 @@ class Forward:
     """One application of forward mode.
 
     tangent: {value: its tangent}; active: values that have one; known: {(callee, positions of its active arguments):
-    the tangent function, or None}; rules: what takes the place of the rules for tangents, or None (passes/errors.py).
+    the tangent function, or None}; rules: what takes the place of the rules for tangents, or None (passes/errors.py);
+    state: a number that these rules change from statement to statement, or None.
     """
 
     def __init__(self, reader, label, rules=None):
         self.reader, self.label, self.build, self.rules = reader, label, reader.build, rules
-        self.tangent, self.active, self.known = {}, set(), {}
+        self.tangent, self.active, self.known, self.state = {}, set(), {}, None
 
     def run(self, function, wrt, value=True):
         """The function that also returns the tangent of its result; `wrt`: the parameters that have tangents."""
@@ -544,12 +546,16 @@ class Forward:
     # control flow
 
     def step_If(self, step):
-        outer, arms = self.build.block, []
+        outer, arms, state, ends = self.build.block, [], self.state, []
         for arm in (step.then, step.orelse):
-            self.build.block = []
+            self.build.block, self.state = [], state
             self.block(arm)
             arms.append(self.build.block)
+            ends.append(self.state)
         branch = If(step.test, arms[0], arms[1], list(step.joins), step.origin)
+        if ends[0] is not ends[1]:
+            self.state = self.new_state()
+            branch.joins.append(Join(self.state, *ends))
         for j in step.joins:
             if j.var not in self.active:
                 continue
@@ -562,6 +568,10 @@ class Forward:
             self.tangent[j.var] = dot
         self.build.block = outer
         outer.append(branch)
+
+    def new_state(self):
+        """A variable for the state."""
+        return None if self.state is None else Var("unsure", fact_of(Const(0)), USER)
 
     def side(self, side, var):
         """The tangent of a value that becomes `var` on one path, with all axes."""
@@ -610,9 +620,15 @@ class Forward:
                         held = self.build.let(f"{source.hint}_dot", held, source.fact, TANGENT)
                     items.append((dot, held))
                     self.tangent[v] = dot
-        self.build.block = []
+        before, entered = self.state, self.new_state()
+        self.build.block, self.state = [], entered
         self.block(step.body)
         carries = list(step.carries)
+        if self.state is entered:
+            self.state = before
+        else:
+            carries.append(Carry(entered, before, self.state, self.new_state()))
+            self.state = carries[-1].outer
         for c, dot, init in carried:
             next_dot = self.side(c.next, c.inner)
             if isinstance(next_dot, Const) and isinstance(c.inner.fact, Array) and c.inner.fact.dims:

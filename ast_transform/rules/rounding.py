@@ -2,11 +2,13 @@
 """What operations do to errors: parts and options that running error analysis (passes/errors.py) adds to records.
 
     error(y, x_err, x, ...)     a bound of the error of the result, from bounds of the errors of the arguments; an
-                                argument without an error has the number 0.  The default of elementwise records is the
-                                sum of |partial_x| * x_err, of linear and bilinear ones the call itself
+                                argument without an error has the number 0.  The default of elementwise records with
+                                constant partial derivatives is the sum of |partial_x| * x_err, of linear and bilinear
+                                ones the call itself; others need the part
     rounding(y, x, u, ...)      the rounding error of the call, in units of u: half the distance from 1 to its successor
-
-    residual(y, x, ...)         an error that the result itself shows, such as |A^-1| |b - A x|
+    underflow(y, x, tiny, ...)  what results of its steps below the smallest normal number may add to that, if it is
+                                more than that number
+    total(y, x, x_err, u, ...)  all in one, for results that show their error, such as |A^-1| |b - A x|
 
     rounding=k                  the same as k * |y|: a number, or a function of the arguments; None: not known, and the
                                 call is refused.  Without it: ELEMENTARY for elementwise functions of NumPy and Python,
@@ -15,11 +17,13 @@
     errors="as values"          it is what the linear call makes of them, for the same reason
     errors=None                 neither
     nonnegative=True            no entry of the result is negative
+    underflow=False             a result below the smallest normal number is exact; a function of the arguments, too
 
 Without `errors`, a linear or bilinear record is tried on its samples (`coefficients`): are its coefficients not
 negative, and does it only move entries?  The bounds are from N. Higham, Accuracy and Stability of Numerical Algorithms,
-2nd edition, SIAM 2002: sections 3.1 (sums, products), 5.1 (Horner), 7.7 (systems), 10.1 (Cholesky); they hold for any
-order of summation.
+2nd edition, SIAM 2002: sections 2.8 (underflow), 3.1 (sums, products), 5.1 (Horner), 7.7 (systems), 10.1 (Cholesky);
+they hold for any order of summation, without terms of higher order: C.-P. Jeannerod and S. Rump, Improved error bounds
+for inner products in floating-point arithmetic, SIAM J. Matrix Anal. Appl. 34, 2013.
 """
 import builtins
 import functools
@@ -165,6 +169,10 @@ def of_conversion(x, dtype, number=False):
                new.itemsize <= old.itemsize < 8)
 
 
+def narrows(x, dtype, number=False):
+    return getattr(x, "kind", "") == "f" and of_conversion(x, dtype) > 0
+
+
 def of_range(*args, **words):
     """Ranges of whole numbers are exact."""
     def whole(v):
@@ -176,19 +184,29 @@ def of_decimals(*args, **words):
     return 3 if len(args) > 1 or words else 0
 
 
-rounded(1, operator.add, operator.sub, np.square, np.reciprocal, np.sqrt, operator.mod, math.fsum)
-rounded(of_product, operator.mul)
-rounded(of_quotient, operator.truediv)
+def makes_smaller(a, b):
+    """Whether a product may be so small that it is rounded to a subnormal number."""
+    return not any(is_power_of_two(v) and abs(v) >= 1 for v in (a, b))
+
+
+def divides_by_more(a, b):
+    return not (is_power_of_two(b) and abs(b) <= 1)
+
+
+rounded(1, operator.add, operator.sub, np.sqrt, math.fsum, operator.mod, underflow=False)
+rounded(1, np.square, np.reciprocal)
+rounded(of_product, operator.mul, underflow=makes_smaller)
+rounded(of_quotient, operator.truediv, underflow=divides_by_more)
 rounded(of_power, operator.pow)
-rounded(of_conversion, astype, errors="as values")
+rounded(of_conversion, astype, errors="as values", underflow=narrows)
 rounded(of_range, np.arange, errors="as tangents")
-rounded(0, operator.neg, operator.pos, np.fmod, math.remainder, np.copysign, np.heaviside, np.nan_to_num)
+rounded(0, operator.neg, operator.pos, np.fmod, math.remainder, np.copysign, np.heaviside)
 rounded(None, np.nextafter, np.i0)
-rounded(0, np.ldexp, errors="as values")
+rounded(0, np.ldexp, errors="as values", underflow=True)
 rounded(4, np.deg2rad, np.rad2deg, errors="as values")
 rounded(0, np.array, np.asarray, put, float, broadcast_like, errors="as values")
-rounded(0, np.where, np.sort, np.partition, np.maximum.accumulate, np.minimum.accumulate, errors="as tangents")
-rounded(1, np.median, errors="as tangents")
+rounded(0, np.where, errors="as tangents")
+rounded(ELEMENTARY, np.cbrt, np.log, np.log2, np.log10, np.cos, np.cosh, np.arccos, underflow=False)
 rounded(2, np.fft.fftfreq, np.fft.rfftfreq)
 for _window in (np.bartlett, np.blackman, np.hamming, np.hanning, np.spacing, math.ulp):
     rounded(None, _window)
@@ -262,28 +280,10 @@ class square:
         return x_err * (2 * abs(x) + x_err)
 
 
-@about(np.exp)
-class exp:
-    def error(y, x_err):
-        return y * np.expm1(x_err)
-
-
-@about(np.log)
-class log:
-    def error(x_err, x):
-        return x_err / np.maximum(x - x_err, 0.0)
-
-
-@about(np.sinc)
-class sinc:                         # the error of pi * x counts where the sine is small
-    def rounding(y):
-        return 2 + 12 * abs(y)
-
-
-@about(np.logaddexp, np.logaddexp2)
-class logaddexp:                    # the logarithm of 1 + exp(-|a - b|) is at most log 2
-    def rounding(y):
-        return 12 + abs(y)
+@about(np.nan_to_num, rounding=0)
+class nan_to_num:
+    def error(x_err):
+        return x_err
 
 
 @about(np.linspace, errors="as tangents")
@@ -294,7 +294,7 @@ class linspace:                     # start + i * step, with a rounded step
 
 # --- sums -------------------------------------------------------------------------------------------------------------
 
-@about(np.sum)
+@about(np.sum, underflow=False)
 class sum_:                         # gamma_(n - 1) for any order
     def rounding(x, axis=None, keepdims=False):
         return (count(x, axis) - 1) * np.sum(abs(x), axis=axis, keepdims=keepdims)
@@ -306,7 +306,7 @@ class mean:
         return count(x, axis) * np.mean(abs(x), axis=axis, keepdims=keepdims)
 
 
-@about(np.cumsum)
+@about(np.cumsum, underflow=False)
 class cumsum:
     def rounding(x, axis=None):
         if axis is None:
@@ -314,52 +314,50 @@ class cumsum:
         return (x.shape[axis] - 1) * np.cumsum(abs(x), axis=axis)
 
 
-@about(np.trace)
+@about(np.trace, underflow=False)
 class trace:
     def rounding(x, offset=0, axis1=0, axis2=1):
         return (x.shape[axis1] - 1) * np.trace(abs(x), offset=offset, axis1=axis1, axis2=axis2)
 
 
-@about(np.bincount)
+@about(np.bincount, underflow=False)
 class bincount:
     def rounding(x, weights=None, minlength=0):
         return np.bincount(x, minlength=minlength) * np.bincount(x, weights=abs(weights), minlength=minlength)
 
 
-@about(np.add.reduceat)
+@about(np.add.reduceat, underflow=False)
 class add_reduceat:
     def rounding(array, indices, axis=0):
         return array.shape[axis] * np.add.reduceat(abs(array), indices, axis=axis)
 
 
-@about(unbroadcast, errors="as values")
+@about(unbroadcast, errors="as values", underflow=False)
 class unbroadcast_:
     def rounding(value, like):
         return np.size(value) * unbroadcast(abs(value), like)
 
 
-@about(np.diff)
-class diff:
-    def error(x_err):
-        return x_err[..., 1:] + x_err[..., :-1]
+@about(np.diff, underflow=False)
+class diff:                         # with plus in place of minus: differences of numbers with alternating signs
+    def error(x_err, n=1, axis=-1):
+        return sums_of_neighbours(x_err, n, axis)
 
-    def rounding(y, x, n=1, axis=-1):
-        along_last_axis(n, axis, x)
-        return abs(y)
+    def rounding(x, n=1, axis=-1):
+        return n * sums_of_neighbours(abs(x), n, axis)
 
 
-@static
-def along_last_axis(n, axis, x):
-    if n != 1 or axis not in (-1, x.ndim - 1):
-        raise ValueError("np.diff of higher order, or along another axis than the last, has no bound for errors",
-                         "Write the differences as slices: x[1:] - x[:-1].")
+def sums_of_neighbours(x, n, axis):
+    last = np.moveaxis(x, axis, -1)
+    signs = 1 - 2 * (np.arange(last.shape[-1]) % 2)
+    return np.moveaxis(abs(np.diff(last * signs, n)), -1, axis)
 
 
 @about(np.var)
 class var:                          # two passes; the square is the error of the mean, which matters for equal entries
     def error(x_err, x, axis=None, ddof=0, keepdims=False):
         m = np.mean(x, axis=axis, keepdims=True)
-        return 2 * np.sum(abs(x - m) * x_err, axis=axis, keepdims=keepdims) / (count(x, axis) - ddof)
+        return np.sum((2 * abs(x - m) + x_err) * x_err, axis=axis, keepdims=keepdims) / (count(x, axis) - ddof)
 
     def rounding(y, x, u, axis=None, ddof=0, keepdims=False):
         n = count(x, axis)
@@ -368,15 +366,23 @@ class var:                          # two passes; the square is the error of the
 
 
 @about(np.std, errors=None)
-class std:
-    def error(y, x_err, x, axis=None, ddof=0, keepdims=False):
-        m = np.mean(x, axis=axis, keepdims=True)
-        return np.sum(abs(x - m) * x_err, axis=axis, keepdims=keepdims) / ((count(x, axis) - ddof) * y)
+class std:                          # the standard deviation of a sum is at most the sum of both
+    def error(x_err, x, axis=None, ddof=0, keepdims=False):
+        return np.sqrt(np.sum(x_err * x_err, axis=axis, keepdims=keepdims) / (count(x, axis) - ddof))
 
-    def rounding(y, x, u, axis=None, ddof=0, keepdims=False):
+    def rounding(y, x, axis=None, ddof=0, keepdims=False):
         n = count(x, axis)
         m = np.mean(abs(x), axis=axis, keepdims=keepdims)
-        return (n + 7) * y + u * (n * m) ** 2 * n / ((n - ddof) * y)
+        return (n + 7) * y + n * m * np.sqrt(n / (n - ddof))
+
+    def underflow(tiny):
+        return of_root(tiny)
+
+
+@static
+def of_root(tiny):
+    """The root of a sum of squares each of which may be 0 for a number below the root of the smallest."""
+    return 2 * math.sqrt(tiny)
 
 
 @about(np.max, np.min, rounding=0)
@@ -385,24 +391,58 @@ class largest:
         return np.max(x_err, axis=axis, keepdims=keepdims)
 
 
+def largest_like(y, x_err, axis):
+    return np.zeros_like(y) + np.max(x_err, axis=axis, keepdims=axis is not None)
+
+
+@about(np.sort, rounding=0)
+class sort:                         # the k-th entry moves by no more than the largest error, whatever the order becomes
+    def error(y, x_err, axis=-1):
+        return largest_like(y, x_err, axis)
+
+
+@about(np.partition, rounding=0)
+class partition:
+    def error(y, a_err, axis=-1):
+        return largest_like(y, a_err, axis)
+
+
+@about(np.median, rounding=1)
+class median:
+    def error(x_err, axis=None, keepdims=False):
+        return np.max(x_err, axis=axis, keepdims=keepdims)
+
+
+@about(np.maximum.accumulate, np.minimum.accumulate, rounding=0)
+class largest_so_far:
+    def error(array_err, axis=0):
+        return np.maximum.accumulate(array_err, axis=axis)
+
+
 # --- products ---------------------------------------------------------------------------------------------------------
 
 @about(np.prod)
-class prod:
+class prod:                         # the product of |x| + x_err is at most |y| exp(sum(x_err / |x|))
     def error(y, x_err, x, axis=None, keepdims=False):
-        return abs(y) * np.sum(x_err / abs(x), axis=axis, keepdims=keepdims)
+        return abs(y) * np.expm1(np.sum(x_err / abs(x), axis=axis, keepdims=keepdims))
 
     def rounding(y, x, axis=None):
         return (count(x, axis) - 1) * abs(y)
+
+    def underflow(x, tiny, axis=None, keepdims=False):          # of any partial product, times what is left
+        return tiny * np.prod(np.maximum(abs(x), 1.0), axis=axis, keepdims=keepdims)
 
 
 @about(np.cumprod)
 class cumprod:
     def error(y, x_err, x, axis=None):
-        return abs(y) * np.cumsum(x_err / abs(x), axis=axis)
+        return abs(y) * np.expm1(np.cumsum(x_err / abs(x), axis=axis))
 
     def rounding(y, x):
         return x.size * abs(y)
+
+    def underflow(x, tiny, axis=None):
+        return tiny * np.cumprod(np.maximum(abs(x), 1.0), axis=axis)
 
 
 @about(operator.matmul)
@@ -463,22 +503,25 @@ rounded(1, np.outer, np.kron)
 @about(np.polyval)
 class polyval:                      # Horner's rule
     def error(p_err, x_err, p, x):
-        return value_error(p_err, x) + argument_error(x_err, p, x)
+        return value_error(p_err, x_err, x) + argument_error(x_err, p, x)
 
     def rounding(p, x):
         return 2 * p.shape[0] * np.polyval(abs(p), abs(x))
 
+    def underflow(p, x, tiny):
+        return tiny * np.maximum(abs(x), 1.0) ** p.shape[0]
 
-def value_error(p_err, x):
+
+def value_error(p_err, x_err, x):
     if none(p_err):
         return 0.0
-    return np.polyval(p_err, abs(x))
+    return np.polyval(p_err, abs(x) + x_err)
 
 
 def argument_error(x_err, p, x):
     if none(x_err):
         return 0.0
-    return abs(np.polyval(p[:-1] * np.arange(p.shape[0] - 1, 0, -1), x)) * x_err
+    return np.polyval(abs(p[:-1]) * np.arange(p.shape[0] - 1, 0, -1), abs(x) + x_err) * x_err
 
 
 @static
@@ -489,16 +532,48 @@ def euclidean(x, ord, axis):
 
 
 @about(np.linalg.norm)
-class norm:
-    def error(y, x_err, x, ord=None, axis=None, keepdims=False):
-        return np.sum(abs(x) * x_err, axis=axis, keepdims=keepdims) / y
+class norm:                         # the triangle inequality
+    def error(x_err, x, ord=None, axis=None, keepdims=False):
+        return np.linalg.norm(x_err, ord=ord, axis=axis, keepdims=keepdims)
 
     def rounding(y, x, ord=None, axis=None):
         euclidean(x, ord, axis)
         return (count(x, axis) / 2 + 2) * y
 
+    def underflow(x, tiny, axis=None):
+        return of_root(tiny) * np.sqrt(count(x, axis))
+
 
 # --- linear algebra ---------------------------------------------------------------------------------------------------
+
+def row_sums(a):
+    return np.max(np.sum(a, axis=-1, keepdims=True), axis=-2, keepdims=True)
+
+
+def inverse_size(x, a, a_err, u):
+    """A bound of |A^-1|, from a computed inverse X.
+
+    With r = ||I - X A|| < 1, in the norm of row sums, A^-1 = (I - (I - X A))^-1 X, so each entry of |A^-1| is at most
+    that of |X|, and r / (1 - r) times the largest in its column.  S. Rump, Verification methods, Acta Numerica 19,
+    2010, section 10.
+    """
+    size, one, n = abs(x), np.eye(a.shape[-1]), a.shape[-1] + 1
+    r = row_sums(abs(one - x @ a) + n * u * (size @ abs(a) + one) + size @ error_matrix(a_err, a))
+    return size + r / np.maximum(1 - r, 0.0) * np.max(size, axis=-2, keepdims=True)
+
+
+def error_matrix(a_err, a):
+    if none(a_err):
+        return np.zeros_like(a)
+    return a_err
+
+
+@about(np.linalg.solve)
+class solve:                        # |A^-1| |r|, with the residual r, its rounding errors, and those of A and b
+    def total(y, a_err, b_err, a, b, u, tiny):
+        n = a.shape[-1] + 1
+        r = abs(b - a @ y) + n * u * (abs(a) @ abs(y) + abs(b)) + product_error(a_err, y) + b_err + tiny
+        return inverse_size(np.linalg.inv(a), a, a_err, u) @ r
 
 
 def product_error(a_err, x):
@@ -508,30 +583,12 @@ def product_error(a_err, x):
     return a_err @ abs(x)
 
 
-@about(np.linalg.solve)
-class solve:                        # |A^-1| (|r| + gamma_(n + 1) (|A| |x| + |b|)), with the computed residual r
-    def error(y, a_err, b_err, a, b):
-        return abs(np.linalg.inv(a)) @ (product_error(a_err, y) + b_err)
-
-    def residual(y, a, b):
-        return abs(np.linalg.inv(a)) @ abs(b - a @ y)
-
-    def rounding(y, a, b):
-        n = a.shape[-1] + 1
-        return n * (abs(np.linalg.inv(a)) @ (abs(a) @ abs(y) + abs(b)))
-
-
 @about(np.linalg.inv)
 class inv:                          # the same for the columns of the identity
-    def error(y, a_err, a):
-        return abs(y) @ product_error(a_err, y)
-
-    def residual(y, a):
-        return abs(y) @ abs(np.eye(a.shape[-1]) - a @ y)
-
-    def rounding(y, a):
-        n = a.shape[-1] + 1
-        return n * (abs(y) @ (abs(a) @ abs(y) + np.eye(a.shape[-1])))
+    def total(y, a_err, a, u, tiny):
+        n, one = a.shape[-1] + 1, np.eye(a.shape[-1])
+        r = abs(one - a @ y) + n * u * (abs(a) @ abs(y) + one) + product_error(a_err, y) + tiny
+        return inverse_size(y, a, a_err, u) @ r
 
 
 @static
@@ -541,22 +598,24 @@ def lower(upper, a):
                          "Use the lower factor of one matrix.")
 
 
-def of_factor(y, change):
-    """The first-order change of L in A = L L^T: L Phi(L^-1 change L^-T), Phi halves the diagonal of a triangle."""
-    back = abs(np.linalg.inv(y))
-    inner = back @ change @ back.T
-    return abs(y) @ (np.tril(inner) - 0.5 * np.diag(np.diag(inner)))
-
-
 @about(np.linalg.cholesky)
 class cholesky:
-    def error(y, a_err, a, upper=False):
-        return of_factor(y, a_err)
+    """L L^T = A is changed to L (I + E) L^T = A + change, with the factor L (I + G): G + G^T + G G^T = E.
 
-    def rounding(y, a, upper=False):
+    Let g = ||G|| in the Frobenius norm.  The lower triangle of E, with half the diagonal, has G to first order, and
+    G G^T adds at most g**2 to an entry; g < 2 ||E|| where ||E|| < 1/2.  J.-G. Sun, Perturbation bounds for the
+    Cholesky and QR factorizations, BIT 31, 1991; Higham, theorem 10.8.
+    """
+    def total(y, a_err, a, u, tiny, upper=False):
         lower(upper, a)
-        n = a.shape[-1] + 1
-        return n * of_factor(y, abs(y) @ abs(y).T)
+        n, one = a.shape[-1] + 1, np.eye(a.shape[-1])
+        back = inverse_size(np.linalg.inv(y), y, 0.0, u)
+        change = abs(a - y @ y.T) + n * u * (abs(y) @ abs(y).T + abs(a)) + error_matrix(a_err, a) + tiny
+        inner = back @ change @ back.T
+        size = np.sqrt(np.sum(inner * inner))
+        first = np.tril(inner) - 0.5 * np.diag(np.diag(inner))
+        whole = first + np.where(size < 0.5, 4 * size * size, np.inf) * np.tril(one + 1)
+        return abs(y) @ whole
 
 
 rounded(of_decimals, np.round, builtins.round)

@@ -1,10 +1,12 @@
 """gs.map_over on threads and on a pool of processes; tests/parallel/test_engines.py has Dask, Ray and joblib."""
 import concurrent.futures
+import inspect
 import io
 import operator
 import os
 import pickle
 import sys
+import tempfile
 import threading
 import time
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
@@ -12,6 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 import pytest
+from sweeps import W, X, killer, loss, poison
 
 import gradscribe as gs
 from gradscribe import progress, worker
@@ -19,10 +22,6 @@ from gradscribe.ast_transform.source.diagnose import KindError
 from gradscribe.map_over import Partial
 
 pytestmark = pytest.mark.compiled
-
-X = np.arange(60.0).reshape(20, 3) / 10
-W = np.array([0.3, -0.2, 0.5])
-
 
 @pytest.fixture
 def threads():
@@ -34,10 +33,6 @@ def threads():
 def processes():
     with ProcessPoolExecutor(2) as pool:
         yield pool
-
-
-def loss(w, x):
-    return np.sum(np.tanh(x * w) ** 2)
 
 
 def square(x):
@@ -257,24 +252,6 @@ def test_an_example_that_cannot_be_transformed(threads):
 
 # workers and engines that are lost
 
-def killer(folder, x):
-    import signal
-    time.sleep(0.005)
-    path = os.path.join(folder, "killed")
-    if x == 7 and not os.path.exists(path):
-        open(path, "w").close()
-        os.kill(os.getpid(), signal.SIGKILL)
-    return x * x
-
-
-def poison(x):
-    import signal
-    time.sleep(0.01)
-    if x == 7:
-        os.kill(os.getpid(), signal.SIGKILL)
-    return x * x
-
-
 @pytest.mark.parametrize("chunk", [1, 5, None])
 def test_a_worker_is_killed(tmp_path, chunk):
     with ProcessPoolExecutor(2) as pool, pytest.warns(RuntimeWarning, match="a worker was lost"):
@@ -363,3 +340,57 @@ WRONG = [
 def test_wrong_arguments(threads, call, words):
     with pytest.raises(gs.TransformError, match=words or None):
         call(threads)
+
+
+def inner(x):
+    z = [x,
+         x]
+    raise ValueError(
+        f"{len(z)} is wrong")
+
+
+def outer(x):
+    """Fails below two lines."""
+    y = (x *
+         2)
+    try:
+        return inner(y)
+    except ValueError as error:
+        raise KeyError("outer") from error
+
+
+def test_an_error_has_the_places_of_the_users_file(processes):
+    """The text that a worker runs has other lines than the file that it is from."""
+    first = inspect.getsourcelines(inner)[1]
+    for f, name in ((outer, "outer"), (lambda x: inner(x), "<lambda>")):
+        with pytest.raises(gs.MapError) as caught:
+            gs.map_over(processes, f, [1.0])
+        note = caught.value.__cause__.__notes__[0]
+        assert f'{__file__}", line {first + 3}, in inner' in note
+        assert f"in {name}\n" in note and "raise ValueError(" in note and "worker.py" not in note
+
+
+def test_shared_arrays_are_read_only(processes, threads):
+    """What one example wrote, the next one of the same worker would read."""
+    def write(w, x):
+        w["a"][0][0] += x
+        return w["a"][0][0]
+    for pool in (processes, threads):
+        with pytest.raises(gs.MapError, match="read-only"):
+            gs.map_over(pool, write, {"a": [np.zeros(2)]}, [1.0, 1.0], in_axes=(None, 0), chunk=2)
+    compiled = gs.jit(lambda w, x: w * x)
+    out = gs.map_over(threads, compiled, W, np.arange(3.0), in_axes=(None, 0))
+    assert np.array_equal(out, np.outer(np.arange(3.0), W))
+
+
+def test_masks_are_not_lost(threads):
+    x = np.ma.array([1.0, 2.0], mask=[False, True])
+    with pytest.raises(KindError, match="MaskedArray"):
+        gs.map_over(threads, square, x)
+    assert gs.map_over(threads, lambda v: v is np.ma.masked, list(x)) == [False, True]
+
+
+def test_no_folder_for_temporary_files(processes, monkeypatch):
+    monkeypatch.setattr(tempfile, "tempdir", "/proc/nothing")
+    large = np.arange(400_000.0)
+    assert gs.map_over(processes, lambda a, k: a[k], large, [0, 7, 9], in_axes=(None, 0)) == [0, 7, 9]

@@ -1,25 +1,17 @@
 """gs.map_over on real clusters of this machine (Dask's processes, Ray, joblib's loky), where workers are killed."""
 import os
-import signal
 import sys
 import time
 import warnings
 
 import numpy as np
 import pytest
+from sweeps import W, X, killer, loss, poison
 
 import gradscribe as gs
 from gradscribe.ast_transform.source.diagnose import KindError
 
 pytestmark = [pytest.mark.compiled, pytest.mark.slow, pytest.mark.timeout(900)]
-
-X = np.arange(60.0).reshape(20, 3) / 10
-W = np.array([0.3, -0.2, 0.5])
-
-
-def loss(w, x):
-    return np.sum(np.tanh(x * w) ** 2)
-
 
 class Engines:
     """Engines by name, each made when it is first needed, and made again after `end`."""
@@ -69,22 +61,6 @@ def engines():
 
 
 NAMES = ["joblib", "dask", "ray"]
-
-
-def killer(folder, x):
-    time.sleep(0.01)
-    path = os.path.join(folder, "killed")
-    if x == 7 and not os.path.exists(path):
-        open(path, "w").close()
-        os.kill(os.getpid(), signal.SIGKILL)
-    return x * x
-
-
-def poison(x):
-    time.sleep(0.01)
-    if x == 7:
-        os.kill(os.getpid(), signal.SIGKILL)
-    return x * x
 
 
 def fails(x):

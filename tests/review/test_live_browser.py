@@ -1,28 +1,16 @@
 """The live page in headless Chromium: by keyboard, with the names that a screen reader says, and redrawn on saving."""
 import re
 import shutil
-import sys
-import threading
 from pathlib import Path
 
 import pytest
+from review.pages import KINDS, MODULE, serving
 
 import gradscribe
-from gradscribe.live import Page, Wanted
+from gradscribe.live import Wanted
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 ASSETS = Path(gradscribe.__file__).parent / "live_assets"
-MODULE = '''import numpy as np
-
-
-def heat(u, k, steps):
-    for _ in range(steps):
-        flow = k * (u[1:] - u[:-1])
-        u = u.copy()
-        u[:-1] += flow
-        u[1:] -= flow
-    return np.sum(u**2)
-'''
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(CHROMIUM is None, reason="no browser")]
 READY = "main[aria-busy=false]"
 
@@ -39,16 +27,9 @@ def browser():
 @pytest.fixture(scope="module")
 def served(tmp_path_factory):
     """(page, the module's file)"""
-    folder = tmp_path_factory.mktemp("live")
-    file = folder / "live_seen.py"
-    file.write_text(MODULE)
-    sys.path.insert(0, str(folder))
-    page = Page(Wanted(["live_seen:heat"], [("grad", "u,k")], "float64[8], float64[7], int"))
-    threading.Thread(target=page.serve, daemon=True).start()
-    yield page, file
-    page.server.shutdown()
-    page.close()
-    sys.path.remove(str(folder))
+    wanted = Wanted(["live_seen:heat"], [("grad", "u,k")], KINDS)
+    with serving(tmp_path_factory.mktemp("live"), wanted) as made:
+        yield made
 
 
 @pytest.fixture

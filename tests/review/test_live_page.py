@@ -6,22 +6,22 @@ import signal
 import socket
 import subprocess
 import sys
-import threading
 import time
 from pathlib import Path
 
 import numpy as np
 import pytest
+from review.pages import HEAT, KINDS, Client, saved, serving
 
 import gradscribe as gs
 from gradscribe import live_view
 from gradscribe.command import main
-from gradscribe.live import FILES, Page, Wanted
+from gradscribe.live import FILES, Wanted
 from gradscribe.live_process import Worker
 from gradscribe.live_view import Asked, given, made, offers, usual_arguments, view
 
 ROOT = Path(__file__).resolve().parent.parent.parent
-MODULE = '''import dataclasses
+MODULE = f'''import dataclasses
 import numpy as np
 
 
@@ -31,14 +31,7 @@ class Layer:
     b: float
 
 
-def heat(u, k, steps):
-    for _ in range(steps):
-        flow = k * (u[1:] - u[:-1])
-        u = u.copy()
-        u[:-1] += flow
-        u[1:] -= flow
-    return np.sum(u**2)
-
+{HEAT}
 
 def layer(p, x):
     return np.sum(np.tanh(x * p.w + p.b))
@@ -49,61 +42,15 @@ def forever(x):
         x = x * 0.5
     return x
 '''
-KINDS = "float64[8], float64[7], int"
-
-
-class Client:
-    """Requests to a page, as programs make them that need not be browsers."""
-
-    def __init__(self, page):
-        self.page, self.port = page, page.server.server_address[1]
-
-    def ask(self, method, path, body=None, headers=None, token=None):
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=120)
-        connection.putrequest(method, f"/{self.page.token if token is None else token}/{path}", skip_host=True)
-        for name, value in {"Host": f"127.0.0.1:{self.port}", **(headers or {})}.items():
-            for each in value if isinstance(value, list) else [value]:
-                connection.putheader(name, each)
-        if body is not None:
-            connection.putheader("Content-Length", str(len(body)))
-        connection.endheaders()
-        if body is not None:
-            connection.send(body)
-        answer = connection.getresponse()
-        content = answer.read()
-        connection.close()
-        return answer, content
-
-    def view(self, **asked):
-        asked = {"number": 0, "recipe": "grad(f)", "arguments": KINDS, "timed": False, **asked}
-        answer, content = self.ask("POST", "view", json.dumps(asked).encode(), {"Content-Type": "application/json"})
-        assert answer.status == 200, answer.status
-        return json.loads(content)
 
 
 @pytest.fixture(scope="module")
 def served(tmp_path_factory):
     """(client, the module's file) of a page that runs."""
-    folder = tmp_path_factory.mktemp("live")
-    file = folder / "live_rod.py"
-    file.write_text(MODULE)
-    sys.path.insert(0, str(folder))
-    page = Page(Wanted(["live_rod:heat", "live_rod:layer", "live_rod:forever"], [("grad", "u,k")],
-                       "live_rod.Layer(w=float64[3], b=float)"), limit=60.0)
-    thread = threading.Thread(target=page.serve, daemon=True)
-    thread.start()
-    yield Client(page), file
-    page.server.shutdown()
-    page.close()
-    thread.join(10)
-    sys.path.remove(str(folder))
-
-
-def saved(file, text):
-    """Save a file as editors do: another file takes its place."""
-    other = file.with_suffix(".new")
-    other.write_text(text)
-    os.replace(other, file)
+    wanted = Wanted(["live_rod:heat", "live_rod:layer", "live_rod:forever"], [("grad", "u,k")],
+                    "live_rod.Layer(w=float64[3], b=float)")
+    with serving(tmp_path_factory.mktemp("live"), wanted, MODULE, limit=60.0) as (page, file):
+        yield Client(page), file
 
 
 # --- who is let in ----------------------------------------------------------------------------------------------------
@@ -326,6 +273,26 @@ def test_a_module_that_does_not_end_and_one_that_crashes(served):
         saved(file, MODULE)
         next(stream)
     assert client.view()["error"] is None
+
+
+def test_a_slow_function_does_not_block_the_page(served):
+    """While one process is at a request, another answers; both are free afterwards."""
+    client, _ = served
+    workers = client.page.workers
+    slow = workers._taken()
+    try:
+        assert [client.view()["error"], client.view(recipe="jvp(f)")["error"]] == [None, None]
+        assert slow not in workers.free
+    finally:
+        workers._back(slow, ended=False)
+    assert slow in workers.free and client.view()["error"] is None
+
+
+def test_what_the_library_refuses_is_answered_alike(served):
+    for method, name, status in (("PUT", "", 501), ("HEAD", "", 501), ("GET", "x" * 70_000, 414)):
+        answer, content = served[0].ask(method, name)
+        assert (answer.status, content) == (status, b"")
+        assert answer.headers["X-Content-Type-Options"] == "nosniff" and "Content-Security-Policy" in answer.headers
 
 
 def test_a_process_ends_with_its_server(tmp_path, monkeypatch):
