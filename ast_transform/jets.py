@@ -10,7 +10,14 @@ from gradscribe.ast_transform.reader.operands import as_operand, settle
 from gradscribe.ast_transform.reader.values import Part, Struct
 from gradscribe.ast_transform.requirements import caller_of, check_fit, fact_of_value, in_order, place_of
 from gradscribe.ast_transform.source.diagnose import KindError
-from gradscribe.ast_transform.transforms import Transform, differentiated, fresh, leaves_of, parameter_names
+from gradscribe.ast_transform.transforms import (
+    Transform,
+    differentiated,
+    halves,
+    leaves_of,
+    parameter_names,
+    with_second_half,
+)
 
 
 class Series(NamedTuple):
@@ -24,23 +31,9 @@ class Series(NamedTuple):
 
 def jet(order: int, scaled: bool = False) -> Transform:
     """(x, ..., series of x, ...) -> (y, series of y)"""
-    return Transform("jet", Series(order, scaled), split=series_apart, names=with_series,
+    return Transform("jet", Series(order, scaled), split=partial(halves, "series", "series"),
+                     names=partial(with_second_half, "_series"),
                      wanted=partial(differentiated, "jet"), derived=coefficients)
-
-
-def series_apart(reader, args):
-    half = len(args) // 2
-    if len(args) != 2 * half:
-        raise KindError(f"each primal needs a series; {len(args)} arguments are given", caller_of(reader),
-                        "Give the primals, then as many series.")
-    return args[:half], args[half:]
-
-
-def with_series(names):
-    out = list(names)
-    for n in names:
-        out.append(fresh(f"{n}_series", out))
-    return out
 
 
 def coefficients(reader, settings, call):

@@ -261,22 +261,25 @@ def adjoint_operands(reader, value, seed):
 
 def jvp(tangent_only: bool = False, aux: bool = False, again: bool = False, valued: bool = False) -> Transform:
     """(x, ..., x_dot, ...) -> (y, y_dot)"""
-    return Transform("jvp", Linear(aux, again, valued, tangent_only), split=tangents_apart, names=with_dots,
+    return Transform("jvp", Linear(aux, again, valued, tangent_only),
+                     split=partial(halves, "tangent", "tangents"), names=partial(with_second_half, "_dot"),
                      wanted=partial(differentiated, "jvp"), derived=pushforward)
 
 
-def tangents_apart(reader, args):
+def halves(one: str, many: str, reader: Any, args: list) -> tuple[list, list]:
+    """The primals and what follows each of them, a tangent or a series."""
     half = len(args) // 2
     if len(args) != 2 * half:
-        raise KindError(f"each primal needs a tangent; {len(args)} arguments are given", caller_of(reader),
-                        "Give the primals, then as many tangents.")
+        raise KindError(f"each primal needs a {one}; {len(args)} arguments are given", caller_of(reader),
+                        f"Give the primals, then as many {many}.")
     return args[:half], args[half:]
 
 
-def with_dots(names):
+def with_second_half(ending: str, names: list[str]) -> list[str]:
+    """The names of the parameters, then each again with an ending."""
     out = list(names)
     for n in names:
-        out.append(fresh(f"{n}_dot", out))
+        out.append(fresh(f"{n}{ending}", out))
     return out
 
 

@@ -15,8 +15,8 @@ for variable in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
 
 import numpy as np  # noqa: E402  the threads are set before NumPy is imported
 
-import gradscribe as gs  # noqa: E402
-from gradscribe.line_times import Clocks, with_clock  # noqa: E402
+import gradscribe as gs  # noqa: E402  (this imports NumPy)
+from gradscribe.line_times import Clocks, with_clock  # noqa: E402  (so does this)
 
 try:
     from line_profiler import LineProfiler

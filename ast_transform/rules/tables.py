@@ -3,7 +3,7 @@
 import math
 
 from gradscribe.ast_transform.core.rule import RULES
-from gradscribe.ast_transform.rules import collectives, records, rounding  # noqa: F401
+from gradscribe.ast_transform.rules import collectives, records, rounding  # noqa: F401  (each fills RULES)
 
 RULES.wait_for("scipy.linalg", "gradscribe.ast_transform.rules.scipy_linalg")
 RULES.wait_for("scipy.special", "gradscribe.ast_transform.rules.special", (math.gamma, math.lgamma))

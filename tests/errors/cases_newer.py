@@ -198,6 +198,16 @@ def offload_to_another_machine():
 
 
 @refused(KindError)
+def offload_from_another_machine():
+    gs.checkpoint_policies.offload_dot_with_no_batch_dims("cloud", "disk")
+
+
+@refused(KindError)
+def both_of_a_function():
+    gs.checkpoint_policies.save_from_both_policies(np.sin, gs.checkpoint_policies.dots_saveable)
+
+
+@refused(KindError)
 def both_of_a_policy_that_offloads():
     moved = gs.checkpoint_policies.offload_dot_with_no_batch_dims("device", "disk")
     gs.checkpoint_policies.save_from_both_policies(moved, gs.checkpoint_policies.dots_saveable)

@@ -28,7 +28,7 @@ PLACELESS = {"empty_argnums",                        # there is no line of the u
     "jet_at_a_bare_number", "jet_with_a_series_too_few", "jet_with_a_bare_derivative",
     "jet_with_series_of_different_lengths", "jet_of_no_order", "primal_without_a_series", "budget_of_unknown_units",
     "offload_to_the_host", "offload_of_a_saved_name", "offload_to_another_machine", "policy_for_one_text_as_names",
-    "both_of_a_policy_that_offloads",
+    "both_of_a_policy_that_offloads", "both_of_a_function", "offload_from_another_machine",
     "sparse_jacobian_of_a_number", "sparse_jacobian_with_two_argnums",
     "hessian_with_half_a_pattern", "hessian_by_columns", "coloring_of_another_partition", "coloring_of_text",
     "star_coloring_of_what_is_not_symmetric",
