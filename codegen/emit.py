@@ -292,7 +292,32 @@ def _atoms(node):
 
 def _printed(tree):
     node = gast.gast_to_ast(tree)
-    return astor.to_source(node, pretty_source=_joined_lines, pretty_string=_plain_string).strip() + "\n"
+    return astor.to_source(node, pretty_source=_joined_lines, pretty_string=_plain_string,
+                           source_generator_class=_Printer).strip() + "\n"
+
+
+class _Printer(astor.SourceGenerator):
+    """astor's printer with f-strings of its own: those of astor 0.8.1 need `ast.Str`, which left Python in 3.14."""
+
+    def visit_JoinedStr(self, node: ast.JoinedStr) -> None:
+        self.write("f" + repr(_inside(node.values)))
+
+
+def _inside(parts: list[ast.expr]) -> str:
+    """The text between the quotes of an f-string.
+
+    >>> _inside(ast.parse("f'{{{x + 1!r:>{n}}'", mode="eval").body.values)
+    '{{{x + 1!r:>{n}}'
+    """
+    text = ""
+    for part in parts:
+        if isinstance(part, ast.FormattedValue):
+            conversion = f"!{chr(part.conversion)}" if part.conversion != -1 else ""
+            spec = f":{_inside(part.format_spec.values)}" if part.format_spec else ""
+            text += f"{{{ast.unparse(part.value)}{conversion}{spec}}}"
+        else:
+            text += part.value.replace("{", "{{").replace("}", "}}")
+    return text
 
 
 def _joined_lines(parts):
