@@ -6,8 +6,8 @@ The tree is built with gast, printed by astor, parsed again and compared (parse-
 import ast
 import math
 import types
+import warnings
 
-import astor
 import gast
 import numpy as np
 
@@ -23,6 +23,10 @@ from gradscribe.codegen.standing import Module, unbound
 from gradscribe.codegen.statements import MARK, comment, errors_in, negation, says_the_same, statements_of, test_of
 from gradscribe.codegen.trees import name
 from gradscribe.codegen.writer import Writer, provided
+
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore", DeprecationWarning)     # astor 0.8.1 looks for nodes that Python 3.12 deprecates
+    import astor
 
 
 class Emitted:

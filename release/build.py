@@ -45,7 +45,8 @@ def run(words: list, failure: str, cwd: Path = ROOT, **variables: str) -> str:
     """
     env = {n: v for n, v in os.environ.items() if not n.startswith("PYTHON")} | variables
     try:
-        done = subprocess.run([str(w) for w in words], cwd=cwd, env=env, capture_output=True, text=True)
+        done = subprocess.run([str(w) for w in words], cwd=cwd, env=env, umask=0o022, text=True,
+                              capture_output=True)
     except OSError as why:
         raise Unreleasable(f"{failure}: {why.strerror}: {words[0]}") from None
     if done.returncode:
