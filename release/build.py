@@ -38,14 +38,14 @@ class Unreleasable(Exception):
     """Why there is no release."""
 
 
-def run(words: list, failure: str, cwd: Path = ROOT, **variables: str) -> str:
+def run(words: list, failure: str, cwd: Path | None = None, **variables: str) -> str:
     """What a command prints; Unreleasable, with `failure` and the end of its output, if it cannot run or fails.
 
     Python's own variables are left out: PYTHONPATH would put this folder before what is installed.
     """
     env = {n: v for n, v in os.environ.items() if not n.startswith("PYTHON")} | variables
     try:
-        done = subprocess.run([str(w) for w in words], cwd=cwd, env=env, umask=0o022, text=True,
+        done = subprocess.run([str(w) for w in words], cwd=cwd or ROOT, env=env, umask=0o022, text=True,
                               capture_output=True)
     except OSError as why:
         raise Unreleasable(f"{failure}: {why.strerror}: {words[0]}") from None
@@ -107,9 +107,6 @@ def version_of(tags: list[str], dev: bool, base: str, commits: str) -> str:
 
     >>> version_of(["v1.2.0", "good"], False, "0.1.0", "7"), version_of([], True, "0.1.0", "7")
     ('1.2.0', '0.1.0.dev7')
-    >>> version_of(["good"], False, "0.1.0", "7")
-    Traceback (most recent call last):
-    Unreleasable: no tag of the commit (good) is a version: git tag v0.1.0, or build with --dev
     """
     found = [m[1] for m in map(TAG.fullmatch, tags) if m]
     if len(found) > 1:
@@ -181,16 +178,20 @@ def components(wheel: Path) -> Path:
     return path
 
 
-def recipe(template: str, version: str, source: Path) -> Path:
-    """The conda recipe with the version and SHA-256 of the source archive, beside it; rattler-build can read it."""
-    from rattler_build import RattlerBuildError, Stage0Recipe
-    digest = hashlib.sha256(source.read_bytes()).hexdigest()
+def filled(template: str, version: str, digest: str) -> str:
+    """The conda recipe with the version and the SHA-256 of a source archive."""
     text, versions = re.subn(r'(?m)^  version: ".*"$', f'  version: "{version}"', template)
     text, digests = re.subn(r'(?m)^  sha256: ".*"$', f'  sha256: "{digest}"', text)
     if (versions, digests) != (1, 1):
         raise Unreleasable("release/recipe.yaml has not one version and one sha256")
+    return text
+
+
+def recipe(template: str, version: str, source: Path) -> Path:
+    """The conda recipe of a source archive, beside it, after rattler-build has read and rendered it."""
+    from rattler_build import RattlerBuildError, Stage0Recipe
     path = source.with_name("recipe.yaml")
-    path.write_text(text, encoding="utf-8")
+    path.write_text(filled(template, version, hashlib.sha256(source.read_bytes()).hexdigest()), encoding="utf-8")
     try:
         (rendered,) = Stage0Recipe.from_file(path).render()
     except RattlerBuildError as why:
