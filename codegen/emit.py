@@ -6,8 +6,8 @@ The tree is built with gast, printed by astor, parsed again and compared (parse-
 import ast
 import math
 import types
+import warnings
 
-import astor
 import gast
 import numpy as np
 
@@ -23,6 +23,10 @@ from gradscribe.codegen.standing import Module, unbound
 from gradscribe.codegen.statements import MARK, comment, errors_in, negation, says_the_same, statements_of, test_of
 from gradscribe.codegen.trees import name
 from gradscribe.codegen.writer import Writer, provided
+
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore", DeprecationWarning)     # astor 0.8.1 looks for nodes that Python 3.12 deprecates
+    import astor
 
 
 class Emitted:
@@ -292,7 +296,32 @@ def _atoms(node):
 
 def _printed(tree):
     node = gast.gast_to_ast(tree)
-    return astor.to_source(node, pretty_source=_joined_lines, pretty_string=_plain_string).strip() + "\n"
+    return astor.to_source(node, pretty_source=_joined_lines, pretty_string=_plain_string,
+                           source_generator_class=_Printer).strip() + "\n"
+
+
+class _Printer(astor.SourceGenerator):
+    """astor's printer with f-strings of its own: those of astor 0.8.1 need `ast.Str`, which left Python in 3.14."""
+
+    def visit_JoinedStr(self, node: ast.JoinedStr) -> None:
+        self.write("f" + repr(_inside(node.values)))
+
+
+def _inside(parts: list[ast.expr]) -> str:
+    """The text between the quotes of an f-string.
+
+    >>> _inside(ast.parse("f'{{{x + 1!r:>{n}}'", mode="eval").body.values)
+    '{{{x + 1!r:>{n}}'
+    """
+    text = ""
+    for part in parts:
+        if isinstance(part, ast.FormattedValue):
+            conversion = f"!{chr(part.conversion)}" if part.conversion != -1 else ""
+            spec = f":{_inside(part.format_spec.values)}" if part.format_spec else ""
+            text += f"{{{ast.unparse(part.value)}{conversion}{spec}}}"
+        else:
+            text += part.value.replace("{", "{{").replace("}", "}}")
+    return text
 
 
 def _joined_lines(parts):

@@ -40,6 +40,7 @@ REFUSED = {                         # node type -> (what it is, the way out)
     "ClassDef": ("a class inside a differentiated function is not read", "Define it outside."),
     "SetComp": ("a set has no order, so the emitted source would not be the same twice", "Use a list."),
     "Set": ("a set has no order, so the emitted source would not be the same twice", "Use a list or a tuple."),
+    "TemplateStr": ("a template string is not read", "Use an f-string."),
     "TypeAlias": ("a type alias inside a function is not read", "Define it outside."),
 }
 

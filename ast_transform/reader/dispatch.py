@@ -12,6 +12,8 @@ of this folder import each other in one direction; calls in the other direction 
 >>> dispatch.call_value is calls.call_value, len in dispatch.SPECIAL
 (True, True)
 """
+import inspect
+import sys
 from collections.abc import Callable
 from typing import Any, TypeVar
 
@@ -86,7 +88,7 @@ write_state: Callable[..., Any]
 
 def late(function: Function) -> Function:
     """Register the definition of one of the functions declared above."""
-    assert function.__name__ in __annotations__, function.__name__
+    assert function.__name__ in inspect.get_annotations(sys.modules[__name__]), function.__name__
     globals()[function.__name__] = function
     return function
 

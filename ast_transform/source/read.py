@@ -11,6 +11,7 @@ import math
 import os
 import sys
 import types
+import warnings
 import weakref
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -124,7 +125,7 @@ def from_tree(tree: gast.AST, source: Source, namespace: dict[str, Any]) -> type
     """A function compiled from a tree that was derived from `source`; messages show places of the latter."""
     module = ast.Module([gast.gast_to_ast(tree)], [])
     space = {**source.scope.namespace, **{n: source.scope.lookup(n) for n in source.scope.cells}, **namespace}
-    exec(compile(module, source.file, "exec"), space)
+    exec(_compiled(module, source.file), space)
     function = space[tree.name]
     _trees.setdefault(function.__code__, {})[source.file] = tree
     return function
@@ -202,8 +203,15 @@ class _File:
             tree, name, flags = self.whole or (ast.Module([], []), "", 0)
             for node in tree.body:
                 module = ast.Module([node], tree.type_ignores)
-                _note_codes(compile(module, name, "exec", flags, dont_inherit=True), self.apart)
+                _note_codes(_compiled(module, name, flags), self.apart)
         return self.apart
+
+
+def _compiled(text, name, flags=0):
+    """What `compile` makes of a user's text or tree, whose warnings the import of the file has given already."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return compile(text, name, "exec", flags, dont_inherit=True)
 
 
 def _note_codes(module, codes):
@@ -225,8 +233,8 @@ def _parsed(name, flags):
             _files.pop(next(iter(_files)), None)
         flags = flags & __future__.annotations.compiler_flag | ast.PyCF_ALLOW_TOP_LEVEL_AWAIT
         try:
-            tree = compile("".join(lines), name, "exec", flags | ast.PyCF_ONLY_AST, dont_inherit=True)
-            module = compile(tree, name, "exec", flags, dont_inherit=True)
+            tree = _compiled("".join(lines), name, flags | ast.PyCF_ONLY_AST)
+            module = _compiled(tree, name, flags)
         except (SyntaxError, ValueError):
             _files[name] = known
             return known

@@ -6,6 +6,7 @@ import ast
 import functools
 import os
 import re
+import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from unittest import mock
@@ -17,6 +18,8 @@ from errors import cases, every  # noqa: F401  (all files of cases are read)
 import gradscribe as gs
 from gradscribe import RuleError, TransformError
 from gradscribe.ast_transform.passes.language import REFUSED
+from gradscribe.ast_transform.source.diagnose import LanguageError
+from gradscribe.ast_transform.source.read import from_text
 
 ROOT = Path(__file__).resolve().parents[2]
 FOLDERS = ("ast_transform", "codegen", "gradscribe")
@@ -24,6 +27,9 @@ CLASSES = {"LanguageError", "RuleError", "ShapeError", "KindError", "TransformEr
 RAISED = {"ValueError"}                                             # by rules
 HELPERS = {"fail", "refuse"}                                        # what never comes back
 CARRIED = {"Unfit", "Mismatch", "NotALoop", "Conflict"}             # what another place words as its message
+
+NEWER = [((3, 12), "TypeAlias", "type Number = float"),               # nodes of newer versions of Python
+         ((3, 14), "TemplateStr", "label = t'{x}'")]
 
 UNSEEN = {                          # why no case shows it: file: function and message
     "Python's grammar: every node of today's is accepted or refused by name": {
@@ -233,8 +239,17 @@ def test_every_refusal_has_a_case():
 
 def test_every_node_that_is_refused_has_a_case():
     _, reasons = hits()
-    newer = {REFUSED["TypeAlias"][0]}               # syntax of Python 3.12
+    newer = {REFUSED[name][0] for _, name, _ in NEWER}
     assert {what for what, _ in REFUSED.values()} - newer <= reasons
+
+
+def test_syntax_of_newer_versions_of_python():
+    for since, name, line in NEWER:
+        if sys.version_info >= since:
+            function = from_text(f"def f(x):\n    {line}\n    return x\n", {}, f"<{name}>")
+            with pytest.raises(LanguageError) as caught:
+                gs.grad(function)(2.0)
+            assert caught.value.reason == REFUSED[name][0] and f"    {line}\n" in str(caught.value)
 
 
 def test_exemptions_are_needed():

@@ -167,7 +167,8 @@ def test_brentq_as_scipy():
                     (lambda x: x - 1.0, 1.0, 2.0), (lambda x: x - 2.0, 1.0, 2.0)]:
         expected, told = scipy.optimize.brentq(f, a, b, full_output=True)
         found = optim.brentq(f, a, b)
-        assert found.success and found.nit <= told.iterations + 3
+        # SciPy leaves its count unset where an end is the root: 1.18 gives what lies in memory
+        assert found.success and found.nit <= (told.iterations + 3 if f(a) and f(b) else 0)
         np.testing.assert_allclose(found.x, expected, rtol=1e-10, atol=1e-10)
 
 
