@@ -207,7 +207,7 @@ def test_brusselator():
     np.testing.assert_allclose(jacobian(u, 3.4, 1.0, 10.0).toarray(), dense, rtol=1e-14, atol=1e-14)
     np.testing.assert_array_equal(jacobian.pattern(u, 3.4, 1.0, 10.0).toarray(), dense != 0)
     u = np.zeros((2, 32, 32))
-    assert jacobian.coloring(u, 3.4, 1.0, 10.0).count == 12         # as many as SciML's documentation has
+    assert jacobian.coloring(u, 3.4, 1.0, 10.0).count <= 12         # as many as SciML's documentation has
 
 
 def rosenbrock(x):
@@ -351,7 +351,7 @@ def test_wrong_arguments():
     with pytest.raises(gs.KindError, match="partition"):
         gs.sparse.hessian(rosenbrock, partition="stars")
     with pytest.raises(gs.KindError, match="partition"):
-        gs.sparse.coloring(np.eye(2), "both")
+        gs.sparse.coloring(np.eye(2), "all")
     with pytest.raises(gs.KindError, match="is differentiated"):
         gs.sparse.jacrev(3.0)
 
