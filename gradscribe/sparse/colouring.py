@@ -194,7 +194,7 @@ def covers(rows, degree):
         for side in (j, i):
             neutral = ~heavy
             neutral[side[light]] = False
-            if neutral.tobytes() not in seen:
+            if neutral.tobytes() not in seen and np.any(neutral & (degree > 0)):
                 seen.add(neutral.tobytes())
                 yield neutral
         many //= 2

@@ -47,6 +47,7 @@ def star(indptr, indices, order, two_sides, neutral):
     edge, of, hub = edges(indptr, indices), np.arange(indices.size), np.full(indices.size, -1, np.int64)
     around, last = np.zeros((2, indices.size), np.int64), np.full(n, -1, np.int64)
     filled = 0                      # the hubs around each vertex are lists: the last one, and the one before each
+    keys, ends, size = np.full(room(indices.size), -1, np.int64), np.zeros((2, room(indices.size)), np.int64), n + 1
     for v in order:
         if neutral[v]:
             continue
@@ -54,21 +55,43 @@ def star(indptr, indices, order, two_sides, neutral):
         color[v] = first_free(taken, v)
         for k in range(indptr[v], indptr[v + 1]):
             w = indices[k]
-            if w == v or color[w] < 0:
+            if w == v:
                 continue
-            j = other_of_color(indptr, indices, color, v, w)
-            leaf, middle = v, w
-            if j < 0:
-                j, leaf, middle = first[color[w]], w, v
-                if j == k:
-                    continue
+            at = slot(keys, w * size + color[v])            # of the first neighbour of w that has this colour
+            new = keys[at] < 0
+            if new:
+                keys[at], ends[0, at], ends[1, at] = w * size + color[v], v, k
+            if color[w] < 0 or new and first[color[w]] == k:
+                continue
+            if new:
+                one, j, two, middle = indices[first[color[w]]], first[color[w]], w, v
+            else:
+                one, j, two, middle = ends[0, at], ends[1, at], v, w
             s = of[edge[j]]
             of[edge[k]] = s
             if hub[s] < 0:
-                filled = noted(around, last, filled, indices[j], middle)
-            filled = noted(around, last, filled, leaf, middle)
+                filled = noted(around, last, filled, one, middle)
+            filled = noted(around, last, filled, two, middle)
             hub[s] = middle
     return color
+
+
+@compiled
+def room(count):
+    """The length of a hash table of so many keys: a power of two, at most half filled."""
+    size = 2
+    while size < 2 * count:
+        size *= 2
+    return size
+
+
+@compiled
+def slot(keys, key):
+    """The place of a key in a hash table, or that of -1, where it belongs."""
+    at = (key * 0x2545F4914F6CDD1D >> 31) & (keys.size - 1)         # its upper bits depend on all bits of the key
+    while keys[at] != -1 and keys[at] != key:
+        at = (at + 1) & (keys.size - 1)
+    return at
 
 
 @compiled
@@ -112,15 +135,6 @@ def noted(around, last, filled, leaf, middle):
     """Adds the hub of a star to the list of its leaf; returns how many places of the lists are filled."""
     around[0, filled], around[1, filled], last[leaf] = middle, last[leaf], filled
     return filled + 1
-
-
-@compiled
-def other_of_color(indptr, indices, color, v, w):
-    """The place of a neighbour of w, other than v, that has the colour of v; -1 if there is none."""
-    for j in range(indptr[w], indptr[w + 1]):
-        if indices[j] != v and indices[j] != w and color[indices[j]] == color[v]:
-            return j
-    return -1
 
 
 @compiled
