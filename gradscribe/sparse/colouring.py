@@ -81,7 +81,7 @@ def each(order):
         order = (order,)
     if isinstance(order, (tuple, list)) and order and all(isinstance(o, str) and o in ORDERS for o in order):
         return [ORDERS[o] for o in order]
-    if isinstance(order, np.ndarray) and order.ndim == 1 and np.array_equal(np.sort(order), np.arange(order.size)):
+    if isinstance(order, np.ndarray) and order.ndim == 1 and order.dtype.kind in "iu" and np.array_equal(np.sort(order), np.arange(order.size)):
         return [order.astype(np.int64)]
     raise KindError(f"order must be a permutation, or one or more of {', '.join(map(repr, ORDERS))}, not {order!r}")
 
@@ -99,7 +99,10 @@ def as_rows(pattern: Any) -> Any:
     """A pattern as a boolean array in compressed rows, sorted."""
     from scipy import sparse
     try:
-        made = sparse.csr_array(pattern, dtype=bool)
+        made = sparse.csr_array(pattern)
+        if made.ndim != 2 or made.dtype.kind not in "biufc":
+            raise TypeError
+        made = made.astype(bool)
     except (TypeError, ValueError):
         raise KindError(f"a sparsity pattern is a matrix, not {type(pattern).__name__}",
                         advice="Give a scipy.sparse array, or a dense matrix of zeros and ones.") from None

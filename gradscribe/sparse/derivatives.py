@@ -56,11 +56,11 @@ class SparseDerivative:
     def __init__(self, fun, argnums, partition, sparsity, order, compile_):
         if not callable(fun):
             raise KindError(f"a function is differentiated, not {type(fun).__name__}")
-        if not isinstance(argnums, int):
+        if isinstance(argnums, bool) or not isinstance(argnums, (int, np.integer)):
             raise KindError(f"argnums must be the number of one argument, not {argnums!r}",
                             advice="Call it once for each argument.")
         each(order)
-        self.fun, self.argnums, self.partition, self.order = fun, argnums, partition, order
+        self.fun, self.argnums, self.partition, self.order = fun, int(argnums), partition, order
         self.given = None if sparsity is None else as_rows(sparsity)
         self.inner = grad(fun, argnums) if partition in SYMMETRIC else fun
         self.read = Transformed(self.inner, identity())
@@ -73,12 +73,12 @@ class SparseDerivative:
 
     def along(self, direction, args):
         """The derivative along a direction of the argument."""
-        k = self.argnums
+        k = self.argnums % len(args)
         return jvp(lambda x: self.inner(*args[:k], x, *args[k + 1:]), (args[k],), (direction,))[1]
 
     def across(self, direction, args):
         """The gradient of the results' sum that a direction weighs."""
-        k = self.argnums
+        k = self.argnums % len(args)
         return vjp(lambda x: self.inner(*args[:k], x, *args[k + 1:]), args[k])[1](direction)[0]
 
     @public
@@ -105,6 +105,11 @@ class SparseDerivative:
         """The colouring for such arguments."""
         return self.found(args)[1].coloring
 
+    def normal_form_(self, reader, args, words, node):
+        """Raise KindError: a pattern is found for arguments that are there."""
+        raise KindError("a sparse derivative inside a function that is transformed is not read", reader.build.origin,
+                        "Its entries are products with vectors: gs.jvp, gs.vjp or gs.hvp of the function.")
+
     # what is known of a kind of arguments
 
     def found(self, args):
@@ -118,7 +123,8 @@ class SparseDerivative:
             x = x.astype(float)
         if x.dtype.kind != "f":
             raise KindError(f"a sparse derivative is taken by an array of real numbers, not of {x.dtype}",
-                            place_of(self.fun), "Give the real and the imaginary parts as two rows of one array.")
+                            place_of(self.fun), "Give the real and the imaginary parts as two rows of one array."
+                            if x.dtype.kind == "c" else "Give an array of numbers.")
         k = self.argnums % len(args)
         args = (*args[:k], x, *args[k + 1:])
         version = self.read.version_for(*self.read.given(args, {}))
@@ -131,7 +137,12 @@ class SparseDerivative:
     def analysed(self, args, k, version):
         """Find the pattern and the colouring for such arguments."""
         outside = [np.copy(a) for a in arrays(version.outside)]
-        pattern = self.pattern_of(args, k) if self.given is None else self.given
+        names = self.read.parameter_names(len(args))
+        form, pipeline = self.read.normal_form(names, self.read._described(args, {}, names)[0], {}, nested=False)
+        kind = kind_of_result(form, self.fun)
+        pattern = self.given
+        if pattern is None:
+            pattern = pattern_of(form, dict(pipeline.reader.environment.captured.values()), args, k)
         columns = np.size(args[k])
         if pattern.shape[1] != columns:
             raise ShapeError(f"the pattern has {pattern.shape[1]} columns; the argument has {columns} entries",
@@ -152,19 +163,8 @@ class SparseDerivative:
             found.sides += Side(False, backward, shape, first, found.coloring.count - first),
         if self.partition != "acyclic":
             found.places = places(pattern, found.coloring)
+        found.confirmed = kind not in "fc"                  # the derivative of whole numbers is zero, not a product
         return found
-
-    def pattern_of(self, args, k):
-        """The pattern that the source of the function has."""
-        names = self.read.parameter_names(len(args))
-        form, pipeline = self.read.normal_form(names, self.read._described(args, {}, names)[0], {}, nested=False)
-        check_result(form, self.fun)
-        values = {p.value: a for p, a in zip(form.params, args) if isinstance(p.value, Var)}
-        outside = dict(pipeline.reader.environment.captured.values())
-        indptr, indices = sparsity(form, values, form.params[k].value, outside)
-        from scipy import sparse
-        shape = indptr.size - 1, np.size(args[k])
-        return as_rows(sparse.csr_array((np.ones(indices.size, bool), indices, indptr), shape))
 
     # products
 
@@ -196,10 +196,12 @@ class SparseDerivative:
             raise ShapeError(f"the pattern has {whole.shape[0]} rows; the result has {there.size} entries",
                              place_of(self.fun), SHAPE)
         eps = max(np.finfo(d).eps for d in (data.dtype, direction.dtype))
+        known = np.isfinite(here) & np.isfinite(there)
+        here, there, size = here[known], there[known], size[known]
         if np.any(np.abs(here - there) > 1e3 * eps * (size + np.abs(there).max(initial=0))):
             advice = "Give the pattern: sparsity=." if self.given is None else "Leave sparsity out."
             raise KindError("the sparsity pattern lacks entries of the derivative", place_of(self.fun), advice)
-        found.confirmed = True
+        found.confirmed = bool(np.all(known))
 
 
 SYMMETRIC = ("star", "acyclic")
@@ -240,11 +242,27 @@ def arrays(values):
     return [v for v in values if isinstance(v, (np.ndarray, np.generic, float, int, complex))]
 
 
-def check_result(form, fun):
-    """Raises KindError unless a function returns one array or number."""
-    if not isinstance(fact_of(form.result), Array):
+def pattern_of(form, outside, args, k):
+    """The pattern that the source of a function has."""
+    from scipy import sparse
+    values = {p.value: a for p, a in zip(form.params, args) if isinstance(p.value, Var)}
+    indptr, indices = sparsity(form, values, form.params[k].value, outside)
+    shape = indptr.size - 1, np.size(args[k])
+    return as_rows(sparse.csr_array((np.ones(indices.size, bool), indices, indptr), shape))
+
+
+def kind_of_result(form, fun):
+    """The kind of the dtype of a result; KindError unless it is one array or number that a sparse matrix may have."""
+    fact = fact_of(form.result)
+    if not isinstance(fact, Array):
         raise KindError("a sparse derivative is of a function that returns one array", place_of_result(fun),
                         "Return np.concatenate of the parts.")
+    if np.dtype(fact.dtype).kind == "c":
+        raise KindError(f"a sparse derivative needs a real result, not {fact.dtype}", place_of_result(fun),
+                        "Return np.stack of its real and its imaginary part.")
+    if np.dtype(fact.dtype) == np.float16:
+        raise KindError("scipy.sparse has no arrays of float16", place_of_result(fun), "Return float32.")
+    return np.dtype(fact.dtype).kind
 
 
 @public

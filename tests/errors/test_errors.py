@@ -29,7 +29,8 @@ PLACELESS = {"empty_argnums",                        # there is no line of the u
     "jet_with_series_of_different_lengths", "jet_of_no_order", "primal_without_a_series", "budget_of_unknown_units",
     "offload_to_the_host", "sparse_jacobian_of_a_number", "sparse_jacobian_with_two_argnums",
     "hessian_with_half_a_pattern", "hessian_by_columns", "coloring_of_another_partition", "coloring_of_text",
-    "star_coloring_of_what_is_not_symmetric",
+    "star_coloring_of_what_is_not_symmetric", "sparse_jacobian_by_a_truth_value", "pattern_of_one_row",
+    "coloring_in_an_order_that_there_is_not", "coloring_in_an_order_of_too_few",
 }
 # what is asked of a file or on the command line has no place in a function
 PLACELESS |= {name for name, (_, case) in cases.CASES.items()

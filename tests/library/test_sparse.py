@@ -633,3 +633,66 @@ def test_one_pattern_holds_for_all_numbers(f):
         x = 1.5 * rng.normal(size=6)
         np.testing.assert_allclose(made(x).toarray(), gs.jacfwd(f)(x), rtol=1e-11, atol=1e-13)
         assert (made.pattern(x) != pattern).nnz == 0
+
+
+def test_argnums_from_the_end():
+    def f(a, x):
+        return a * x ** 2
+    for how in ("jacfwd", "jacrev", "jacobian"):
+        for k in (-1, np.int64(1)):
+            got = getattr(gs.sparse, how)(f, k, compile=False)(2.0, X)
+            np.testing.assert_allclose(got.toarray(), np.diag(4.0 * X), rtol=1e-15)
+
+
+def test_a_point_that_is_not_a_number_confirms_nothing():
+    """The first call compares a product with the matrix: what is NaN there is compared in a later call."""
+    def f(x):
+        return x * x[::-1]
+    made = gs.sparse.jacfwd(f, sparsity=np.eye(6), compile=False)
+    assert np.isnan(made(np.full(6, np.nan)).data).all()
+    with pytest.raises(gs.KindError, match="lacks entries"):
+        made(X)
+    one = np.where(np.arange(6) == 2, np.nan, X)
+    with pytest.raises(gs.KindError, match="lacks entries"):
+        gs.sparse.jacfwd(f, sparsity=np.eye(6), compile=False)(one)
+
+
+@pytest.mark.parametrize("how", ["jacfwd", "jacrev", "jacobian"])
+def test_results_that_are_whole_numbers_have_no_derivative(how):
+    def signs_of(x):
+        return np.sign(x).astype(int)
+    for f in (signs_of, lambda x: x > 0):
+        got = getattr(gs.sparse, how)(f, compile=False)(X)
+        assert got.shape == (6, 6) and got.nnz == 0
+
+
+@pytest.mark.parametrize("how", ["jacfwd", "jacrev", "jacobian"])
+def test_complex_results_are_refused(how):
+    """Products by reverse mode would have their real parts only."""
+    for given in (None, np.eye(6)):
+        with pytest.raises(gs.KindError, match="real result"):
+            getattr(gs.sparse, how)(lambda x: x * (1 + 2j), sparsity=given, compile=False)(X)
+
+
+@pytest.mark.parametrize("how", ["jacfwd", "jacrev", "jacobian"])
+def test_axes_without_entries(how):
+    make = getattr(gs.sparse, how)
+    assert make(lambda x: x[:0], compile=False)(X).shape == (0, 6)
+    assert make(lambda x: x * 2.0, compile=False)(np.zeros((3, 0))).shape == (0, 0)
+    assert make(lambda x: np.ones(4), compile=False)(np.zeros(0)).shape == (4, 0)
+    np.testing.assert_array_equal(make(lambda x: np.sum(x ** 2), compile=False)(X).toarray(), 2.0 * X[None])
+
+
+def test_of_a_batched_function():
+    rows = gs.vmap(lambda row, s: row * np.sum(row) * s, in_axes=(0, None))
+    x = X.reshape(2, 3)
+    got = gs.sparse.jacobian(rows, compile=False)(x, np.ones(3))
+    np.testing.assert_allclose(got.toarray(), gs.jacfwd(rows)(x, np.ones(3)).reshape(6, 6), rtol=1e-14)
+    assert got.nnz == 18
+
+
+def test_a_hessian_without_a_diagonal():
+    made = gs.sparse.hessian(lambda x: x[0] * np.sum(x[1:]), compile=False)
+    np.testing.assert_array_equal(made(X).toarray(), np.eye(1, 6).T @ (np.ones((1, 6)) - np.eye(1, 6))
+                                  + (np.ones((6, 1)) - np.eye(6, 1)) @ np.eye(1, 6))
+    assert made.coloring(X).count == 1
