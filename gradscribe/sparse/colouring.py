@@ -81,7 +81,8 @@ def each(order):
         order = (order,)
     if isinstance(order, (tuple, list)) and order and all(isinstance(o, str) and o in ORDERS for o in order):
         return [ORDERS[o] for o in order]
-    if isinstance(order, np.ndarray) and order.ndim == 1 and order.dtype.kind in "iu" and np.array_equal(np.sort(order), np.arange(order.size)):
+    if isinstance(order, np.ndarray) and order.ndim == 1 and order.dtype.kind in "iu" and \
+            np.array_equal(np.sort(order), np.arange(order.size)):
         return [order.astype(np.int64)]
     raise KindError(f"order must be a permutation, or one or more of {', '.join(map(repr, ORDERS))}, not {order!r}")
 

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Sparse derivatives: a pattern, a colouring, one product for each colour, and the entries from the products."""
 from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 
 from gradscribe.api import grad, jvp, vjp, vmap
 from gradscribe.ast_transform.analysis.sparsity import sparsity
-from gradscribe.ast_transform.core.form import Var
+from gradscribe.ast_transform.core.form import Var, all_made
 from gradscribe.ast_transform.core.kinds import Array
 from gradscribe.ast_transform.passes.described import fact_of
 from gradscribe.ast_transform.requirements import place_of, place_of_result
@@ -27,23 +27,25 @@ AT_ONCE = 1 << 22           # entries of the directions of one call
 class Side(NamedTuple):
     """Products with directions of one side: forward for the argument's, or not for the result's.
 
-    colors: of the entries of a direction, -1 for none; shape: of a direction; first, number: the colours on this side.
+    colors: of the entries of a direction, -1 for none; shape, dtype: of a direction; first, number: the colours on this
+    side.
     """
     forward: bool
     colors: np.ndarray
     shape: tuple
+    dtype: np.dtype
     first: int
     number: int
 
 
 class Found:
     """What is known of one kind of arguments: the pattern by rows, the colouring, its sides, where the entries are in
-    the products, and whether a product has confirmed the entries.
+    the products, how exact these are (eps), and whether a product has confirmed the entries.
     """
-    __slots__ = ("coloring", "confirmed", "outside", "pattern", "places", "sides")
+    __slots__ = ("coloring", "confirmed", "eps", "outside", "pattern", "places", "sides")
 
-    def __init__(self, pattern, outside):
-        self.pattern, self.outside, self.coloring, self.places = pattern, outside, None, None
+    def __init__(self, pattern, outside, eps):
+        self.pattern, self.outside, self.eps, self.coloring, self.places = pattern, outside, eps, None, None
         self.sides, self.confirmed = (), False
 
 
@@ -106,9 +108,8 @@ class SparseDerivative:
         return self.found(args)[1].coloring
 
     def normal_form_(self, reader, args, words, node):
-        """Raise KindError: a pattern is found for arguments that are there."""
-        raise KindError("a sparse derivative inside a function that is transformed is not read", reader.build.origin,
-                        "Its entries are products with vectors: gs.jvp, gs.vjp or gs.hvp of the function.")
+        """Raise KindError, as gs.sparse.jacfwd does."""
+        _read(reader, args, words, node)
 
     # what is known of a kind of arguments
 
@@ -139,15 +140,17 @@ class SparseDerivative:
         outside = [np.copy(a) for a in arrays(version.outside)]
         names = self.read.parameter_names(len(args))
         form, pipeline = self.read.normal_form(names, self.read._described(args, {}, names)[0], {}, nested=False)
-        kind = kind_of_result(form, self.fun)
-        pattern = self.given
+        whole, pattern = check_result(form, self.fun), self.given
         if pattern is None:
             pattern = pattern_of(form, dict(pipeline.reader.environment.captured.values()), args, k)
         columns = np.size(args[k])
         if pattern.shape[1] != columns:
             raise ShapeError(f"the pattern has {pattern.shape[1]} columns; the argument has {columns} entries",
                              place_of(self.fun), SHAPE)
-        found = Found(pattern, outside)
+        found = Found(pattern, outside, precision(form))
+        if whole:                                           # of whole numbers: no product, the derivative is zero
+            found.pattern, found.confirmed = as_rows(pattern * 0), True
+            pattern = found.pattern
         if self.partition in SYMMETRIC:
             if self.given is None:
                 found.pattern = pattern = as_rows(pattern + pattern.T)
@@ -156,14 +159,13 @@ class SparseDerivative:
         forward, backward = found.coloring.sides
         found.sides = ()
         if backward is None or forward is not None and forward.max(initial=-1) >= 0:
-            found.sides = Side(True, forward, args[k].shape, 0, int(forward.max(initial=-1)) + 1),
+            found.sides = Side(True, forward, args[k].shape, args[k].dtype, 0, int(forward.max(initial=-1)) + 1),
         if len(found.sides) == 0 or backward is not None and backward.max(initial=-1) >= 0:
-            shape = np.shape(self.read.run(version, copies(self.read.given(args, {})[0])))
+            result = np.asarray(self.read.run(version, copies(self.read.given(args, {})[0])))
             first = found.sides[0].number if found.sides else 0
-            found.sides += Side(False, backward, shape, first, found.coloring.count - first),
+            found.sides += Side(False, backward, result.shape, result.dtype, first, found.coloring.count - first),
         if self.partition != "acyclic":
             found.places = places(pattern, found.coloring)
-        found.confirmed = kind not in "fc"                  # the derivative of whole numbers is zero, not a product
         return found
 
     # products
@@ -171,7 +173,7 @@ class SparseDerivative:
     def entries(self, args, found):
         """The entries of the pattern, in the order of its rows."""
         parts = [np.ravel(self.product(side, seeds, args)) for side in found.sides
-                 for seeds in directions(side, args[self.argnums].dtype)]
+                 for seeds in directions(side)]
         if not parts:
             return np.zeros(0, args[self.argnums].dtype)
         products = np.concatenate(parts)
@@ -189,16 +191,15 @@ class SparseDerivative:
     def confirm(self, args, found, data):
         """Raises KindError if the pattern lacks entries: a product with random numbers is not that of the matrix."""
         side, whole = found.sides[0], matrix(found.pattern, data)
-        direction = np.random.default_rng(0).uniform(0.5, 1.5, side.colors.size).astype(args[self.argnums].dtype)
+        direction = np.random.default_rng(0).uniform(0.5, 1.5, side.colors.size).astype(side.dtype)
         there = self.product(side, direction[None], args)[0]
         here, size = (m @ direction if side.forward else m.T @ direction for m in (whole, abs(whole)))
         if here.shape != there.shape:
             raise ShapeError(f"the pattern has {whole.shape[0]} rows; the result has {there.size} entries",
                              place_of(self.fun), SHAPE)
-        eps = max(np.finfo(d).eps for d in (data.dtype, direction.dtype))
         known = np.isfinite(here) & np.isfinite(there)
         here, there, size = here[known], there[known], size[known]
-        if np.any(np.abs(here - there) > 1e3 * eps * (size + np.abs(there).max(initial=0))):
+        if np.any(np.abs(here - there) > 1e3 * found.eps * (size + np.abs(there).max(initial=0))):
             advice = "Give the pattern: sparsity=." if self.given is None else "Leave sparsity out."
             raise KindError("the sparsity pattern lacks entries of the derivative", place_of(self.fun), advice)
         found.confirmed = bool(np.all(known))
@@ -207,12 +208,12 @@ class SparseDerivative:
 SYMMETRIC = ("star", "acyclic")
 
 
-def directions(side: Side, dtype: np.dtype) -> Iterator[np.ndarray]:
+def directions(side: Side) -> Iterator[np.ndarray]:
     """The sums of the colours of a side, as many at once as fit."""
     step = max(1, AT_ONCE // max(1, side.colors.size))
     for first in range(side.first, side.first + side.number, step):
         some = np.arange(first, min(side.first + side.number, first + step))
-        yield (side.colors == some[:, None]).astype(dtype)
+        yield (side.colors == some[:, None]).astype(side.dtype)
 
 
 def fixed(value):
@@ -251,8 +252,8 @@ def pattern_of(form, outside, args, k):
     return as_rows(sparse.csr_array((np.ones(indices.size, bool), indices, indptr), shape))
 
 
-def kind_of_result(form, fun):
-    """The kind of the dtype of a result; KindError unless it is one array or number that a sparse matrix may have."""
+def check_result(form, fun):
+    """Whether a result is of whole numbers; KindError unless it is one array that a sparse matrix may have."""
     fact = fact_of(form.result)
     if not isinstance(fact, Array):
         raise KindError("a sparse derivative is of a function that returns one array", place_of_result(fun),
@@ -262,7 +263,15 @@ def kind_of_result(form, fun):
                         "Return np.stack of its real and its imaginary part.")
     if np.dtype(fact.dtype) == np.float16:
         raise KindError("scipy.sparse has no arrays of float16", place_of_result(fun), "Return float32.")
-    return np.dtype(fact.dtype).kind
+    return np.dtype(fact.dtype).kind != "f"
+
+
+def precision(form):
+    """The relative error of the coarsest numbers that a function computes with."""
+    facts = [p.value.fact for p in form.params if isinstance(p.value, Var)]
+    facts += [v.fact for v in all_made(form.body)]
+    kinds = {np.dtype(f.dtype) for f in facts if isinstance(f, Array)}
+    return max([float(np.finfo(d).eps) for d in kinds if d.kind in "fc"], default=float(np.finfo(float).eps))
 
 
 @public
@@ -363,3 +372,13 @@ def hessian(fun: Callable, argnums: int = 0, *, sparsity: Any = None, partition:
     if partition not in SYMMETRIC:
         raise KindError(f"partition must be 'star' or 'acyclic', not {partition!r}")
     return SparseDerivative(fun, argnums, partition, sparsity, order, compile)
+
+
+def _read(reader, args, words, node):
+    """Raise KindError: a pattern is found for arguments that are there."""
+    raise KindError("gs.sparse inside a function that is transformed is not read", reader.build.origin,
+                    "Entries are products with vectors: take gs.jvp, gs.vjp or gs.hvp.")
+
+
+for _made in (jacfwd, jacrev, jacobian, hessian, coloring):
+    cast(Any, _made).normal_form_ = _read

@@ -266,6 +266,16 @@ def gradient_of_a_sparse_jacobian():
 
 
 @refused(KindError)
+def sparse_jacobian_within_a_gradient():
+    def f(x):
+        return x * x
+
+    def trace(x):
+        return np.sum(gs.sparse.jacfwd(f)(x).diagonal())
+    gs.grad(trace)(X)
+
+
+@refused(KindError)
 def pattern_of_one_row():
     def f(x):
         return x * x

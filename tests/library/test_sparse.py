@@ -696,3 +696,16 @@ def test_a_hessian_without_a_diagonal():
     np.testing.assert_array_equal(made(X).toarray(), np.eye(1, 6).T @ (np.ones((1, 6)) - np.eye(1, 6))
                                   + (np.ones((6, 1)) - np.eye(6, 1)) @ np.eye(1, 6))
     assert made.coloring(X).count == 1
+
+
+@pytest.mark.parametrize("how", ["jacfwd", "jacrev", "jacobian"])
+def test_results_of_another_precision(how):
+    def rounded_result(x):
+        return arrowhead(x).astype(np.float32)
+
+    def rounded_within(x):
+        return np.sin(x.astype(np.float32)).astype(np.float64) * x[0]
+    x = np.abs(X)
+    for f in (rounded_result, rounded_within):
+        got = getattr(gs.sparse, how)(f, compile=False)(x)
+        np.testing.assert_allclose(got.toarray(), gs.jacfwd(f)(x), rtol=1e-6, atol=1e-6)
