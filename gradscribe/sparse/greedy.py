@@ -147,9 +147,11 @@ def acyclic(indptr, indices, order):
     color = np.full(n, -1, np.int64)
     taken = np.full(n + 1, -1, np.int64)
     edge, parent = edges(indptr, indices), np.arange(indices.size)
+    met = np.full(n, -1, np.int64)
     seen_by, seen_from = np.full(indices.size, -1, np.int64), np.full(indices.size, -1, np.int64)
     for v in order:
         own = [k for k in range(indptr[v], indptr[v + 1]) if indices[k] != v and color[indices[k]] >= 0]
+        take_twice_met(indptr, indices, color, taken, v, met)
         for k in own:
             taken[color[indices[k]]] = v
         for k in own:
@@ -184,6 +186,21 @@ def cover(indptr, indices, order):
                 out[v] = True
                 break
     return out
+
+
+@compiled
+def take_twice_met(indptr, indices, color, taken, v, met):
+    """Takes colours two edges away from v, by two ways or more over vertices without a colour.
+
+    If v had such a colour, these vertices would have to differ, and in a matrix with two dense columns all the others.
+    So only those count that have at most half of the neighbours of v.
+    """
+    for w in indices[indptr[v]:indptr[v + 1]]:
+        if color[w] < 0 and 2 * (indptr[w + 1] - indptr[w]) <= indptr[v + 1] - indptr[v]:
+            for x in indices[indptr[w]:indptr[w + 1]]:
+                if x != v and color[x] >= 0 and met[x] == v:
+                    taken[color[x]] = v
+                met[x] = v
 
 
 @compiled
