@@ -1,78 +1,117 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Colourings of sparsity patterns: columns, rows, or both of a symmetric matrix, in as few groups as a greedy method
-finds.
+"""Colourings of sparsity patterns: of columns, of rows, of both at once, and of symmetric matrices, in as few groups as
+greedy methods find.
 
-Columns of one colour have no row in common, so one product with their sum gives the entries of all of them.
+Columns of one colour have no row in common, so one product with their sum gives the entries of all of them.  With both
+at once, an entry comes from a product with columns or from one with rows; recovery.py says from which.
 
-Sources: A. H. Gebremedhin, F. Manne and A. Pothen, What color is your Jacobian?, SIAM Review 47 (2005), for colourings
-and direct recovery; A. H. Gebremedhin, A. Tarafdar, F. Manne and A. Pothen, New acyclic and star coloring algorithms
-with application to computing Hessians, SIAM J. Sci. Comput. 29 (2007), for star and acyclic colourings.
+Sources: A. R. Curtis, M. J. D. Powell and J. K. Reid, On the estimation of sparse Jacobian matrices (1974), for
+columns; T. F. Coleman and A. Verma, The efficient computation of sparse Jacobian matrices using automatic
+differentiation, SIAM J. Sci. Comput. 19 (1998), for both; greedy.py has those of the methods.
 """
+import functools
 from typing import Any, NamedTuple
 
-import numba
 import numpy as np
 
 from gradscribe.ast_transform.source.diagnose import KindError
 from gradscribe.frames import public
+from gradscribe.sparse.greedy import acyclic, distance_two, star
+from gradscribe.sparse.orders import ORDERS, Graph, adjacency, columns_with_a_common_row
+from gradscribe.sparse.recovery import choices, lines, needed, renumbered
 
-compiled = numba.njit(cache=True)
-PARTITIONS = ("column", "row", "star", "acyclic")
+DEFAULT = ("largest_first", "smallest_last")      # docs/howto/sparse.md has the colours of each order
 
 
 class Coloring(NamedTuple):
-    """Colours 0, 1, ... of the columns (rows for "row"), and the kind of colouring."""
+    """Colours 0, 1, ... of the columns (of the rows for "row"), and the kind of colouring.
+
+    For "both", `row_colors` are those of the rows, which go on counting.  A line whose colour is -1 needs no product.
+    """
     colors: np.ndarray
     partition: str
+    row_colors: np.ndarray | None = None
+
+    @property
+    def sides(self) -> tuple[np.ndarray | None, np.ndarray | None]:
+        """The colours of the columns and of the rows; of a symmetric matrix, these are the same."""
+        if self.partition == "both":
+            return self.colors, self.row_colors
+        return (None if self.partition == "row" else self.colors), (self.colors if self.partition == "row" else None)
 
     @property
     def count(self) -> int:         # type: ignore[override]  # a tuple's method, which nobody calls of this one
         """How many colours there are."""
-        return int(self.colors.max(initial=-1)) + 1
+        more = () if self.row_colors is None else self.row_colors
+        return int(max(self.colors.max(initial=-1), np.max(more, initial=-1))) + 1
 
 
 @public
-def coloring(pattern: Any, partition: str = "column") -> Coloring:
-    """A colouring of a sparsity pattern, by the better of two greedy orders: natural, and by falling degree.
+def coloring(pattern: Any, partition: str = "column", order: Any = DEFAULT) -> Coloring:
+    """A colouring of a sparsity pattern by a greedy method.
 
     pattern: a scipy.sparse array or matrix, or a dense one, of shape (m, n); its non-zero entries are the pattern.
-    partition: "column" or "row" for Jacobians; "star" or "acyclic" for symmetric matrices, whose entries then come
-    directly from a product, or by substitution from fewer products.  Returns a Coloring.
+    partition: "column", "row" or "both" for Jacobians; "star" or "acyclic" for symmetric matrices, whose entries then
+    come directly from a product, or by substitution from fewer products.  order: in which order the method takes the
+    lines: "natural", "random", "largest_first", "smallest_last", "incidence_degree" or "dynamic_largest_first"; several
+    of them, of whose colourings the one with the fewest colours is taken; or a permutation of the lines (for "both", of
+    the n columns and then the m rows).  Returns a Coloring.
 
-    Raises KindError for another partition, and for a pattern that is not symmetric where it has to be.
+    Raises KindError for another partition or order, and for a pattern that is not symmetric where it has to be.
 
     >>> import numpy as np, gradscribe as gs
     >>> three = np.eye(6) + np.eye(6, k=1) + np.eye(6, k=-1)
     >>> [gs.sparse.coloring(three, p).count for p in ("column", "row", "star", "acyclic")]
     [3, 3, 3, 2]
+    >>> arrow = np.eye(6)
+    >>> arrow[0] = arrow[:, 0] = 1.0
+    >>> [gs.sparse.coloring(arrow, p).count for p in ("column", "row", "both")]
+    [6, 6, 3]
     """
-    if partition not in PARTITIONS:
-        raise KindError(f"partition must be one of {', '.join(map(repr, PARTITIONS))}, not {partition!r}")
+    if partition not in METHODS:
+        raise KindError(f"partition must be one of {', '.join(map(repr, METHODS))}, not {partition!r}")
     rows = as_rows(pattern)
-    if partition in ("star", "acyclic"):
-        check_symmetric(rows)
-        method = star if partition == "star" else acyclic
-        found = [method(rows.indptr, rows.indices, order) for order in orders(rows)]
-    else:
-        rows = rows.T.tocsr() if partition == "row" else rows
-        columns = rows.tocsc()
-        found = [distance_two(rows.indptr, rows.indices, columns.indptr, columns.indices, order)
-                 for order in orders(columns)]
-    best = min(found, key=lambda c: c.max(initial=-1))
-    return Coloring(best, partition)
+    found = [METHODS[partition](rows, by) for by in each(order)]
+    return min(found, key=lambda c: c.count)
+
+
+def each(order):
+    """The orders that an argument names."""
+    if isinstance(order, str):
+        order = (order,)
+    if isinstance(order, (tuple, list)) and order and all(isinstance(o, str) and o in ORDERS for o in order):
+        return [ORDERS[o] for o in order]
+    if isinstance(order, np.ndarray) and order.ndim == 1 and order.dtype.kind in "iu" and \
+            np.array_equal(np.sort(order), np.arange(order.size)):
+        return [order.astype(np.int64)]
+    raise KindError(f"order must be a permutation, or one or more of {', '.join(map(repr, ORDERS))}, not {order!r}")
+
+
+def ordered(order: Any, graph: Graph) -> np.ndarray:
+    """The vertices of a graph in an order."""
+    if callable(order):
+        return order(graph)
+    if order.size != graph.size:
+        raise KindError(f"the order is a permutation of {order.size} lines; {graph.size} are coloured")
+    return order
 
 
 def as_rows(pattern: Any) -> Any:
     """A pattern as a boolean array in compressed rows, sorted."""
     from scipy import sparse
     try:
-        made = sparse.csr_array(pattern, dtype=bool)
+        made = sparse.csr_array(pattern)
+        if made.ndim != 2 or made.dtype.kind not in "biufc":
+            raise TypeError
+        made = made.astype(bool)
     except (TypeError, ValueError):
         raise KindError(f"a sparsity pattern is a matrix, not {type(pattern).__name__}",
                         advice="Give a scipy.sparse array, or a dense matrix of zeros and ones.") from None
     made.sum_duplicates()
     made.eliminate_zeros()
     made.sort_indices()
+    if made.nnz < 1 << 31:          # one kind of places, so that there is one compiled version of each method
+        made.indptr, made.indices = made.indptr.astype(np.int32), made.indices.astype(np.int32)
     return made
 
 
@@ -82,190 +121,87 @@ def check_symmetric(rows: Any, advice: str = 'Take partition="column".') -> None
         raise KindError("the pattern is not symmetric", advice=advice)
 
 
-def orders(lines):
-    """The natural order, and the one by falling number of entries; lines: the pattern by what is coloured."""
-    count = np.diff(lines.indptr)
-    return np.arange(count.size), np.argsort(-count, kind="stable")
+# a function for each kind of colouring
+
+def by_columns(rows: Any, order: Any) -> Coloring:
+    """Columns with a common row have different colours."""
+    graph = columns_with_a_common_row(rows)
+    return Coloring(distance_two(rows.indptr, rows.indices, graph.start, graph.lines, ordered(order, graph)), "column")
 
 
-# The functions below are compiled.  indptr, indices: a matrix in compressed rows.
-
-@compiled
-def distance_two(indptr, indices, start, rows, order):
-    """Colours of columns: the smallest that no column with a common row has.  start, rows: the compressed columns."""
-    n = start.size - 1
-    color = np.full(n, -1, np.int64)
-    taken = np.full(n + 1, -1, np.int64)
-    for v in order:
-        for r in rows[start[v]:start[v + 1]]:
-            for w in indices[indptr[r]:indptr[r + 1]]:
-                if color[w] >= 0:
-                    taken[color[w]] = v
-        color[v] = first_free(taken, v)
-    return color
+def by_rows(rows: Any, order: Any) -> Coloring:
+    """Rows with a common column have different colours."""
+    return by_columns(rows.T.tocsr(), order)._replace(partition="row")
 
 
-@compiled
-def star(indptr, indices, order):
-    """Colours of a graph's vertices such that every path of four vertices has three colours."""
-    n = indptr.size - 1
-    color = np.full(n, -1, np.int64)
-    taken = np.full(n + 1, -1, np.int64)
-    for v in order:
-        for w in indices[indptr[v]:indptr[v + 1]]:
-            if w == v:
-                continue
-            if color[w] >= 0:
-                taken[color[w]] = v
-            for x in indices[indptr[w]:indptr[w + 1]]:
-                if x == v or x == w or color[x] < 0:
-                    continue
-                if color[w] < 0:
-                    taken[color[x]] = v
-                    continue
-                for y in indices[indptr[x]:indptr[x + 1]]:
-                    if y != w and y != x and color[y] == color[w]:
-                        taken[color[x]] = v
-                        break
-        color[v] = first_free(taken, v)
-    return color
+def by_stars(rows: Any, order: Any) -> Coloring:
+    """A symmetric pattern: entries come directly from products."""
+    check_symmetric(rows)
+    graph = adjacency(rows)
+    colors = star(rows.indptr, rows.indices, ordered(order, graph), False, np.zeros(graph.size, bool))
+    return Coloring(renumbered(colors, needed(*choices(rows, colors, colors))), "star")
 
 
-@compiled
-def acyclic(indptr, indices, order):
-    """Colours of a graph's vertices such that neighbours differ and every cycle has three colours.
+def by_trees(rows: Any, order: Any) -> Coloring:
+    """A symmetric pattern: entries come from products by substitution."""
+    check_symmetric(rows)
+    return Coloring(acyclic(rows.indptr, rows.indices, ordered(order, adjacency(rows))), "acyclic")
 
-    Each edge belongs to a tree of its two colours; the trees are kept by union and find (edges).
+
+def by_both(rows: Any, order: Any) -> Coloring:
+    """The fewest colours of several: those of the columns, those of the rows, and star bicolourings, for which lines
+    that need no colour are chosen in different ways (`covers`).
     """
-    n = indptr.size - 1
-    color = np.full(n, -1, np.int64)
-    taken = np.full(n + 1, -1, np.int64)
-    edge, parent = edges(indptr, indices), np.arange(indices.size)
-    seen_by, seen_from = np.full(indices.size, -1, np.int64), np.full(indices.size, -1, np.int64)
-    for v in order:
-        own = [k for k in range(indptr[v], indptr[v + 1]) if indices[k] != v and color[indices[k]] >= 0]
-        for k in own:
-            taken[color[indices[k]]] = v
-        for k in own:
-            w = indices[k]
-            for j in range(indptr[w], indptr[w + 1]):
-                x = indices[j]
-                if x == v or x == w or color[x] < 0 or taken[color[x]] == v:
-                    continue
-                tree = find(parent, edge[j])
-                if seen_by[tree] == v and seen_from[tree] != w:
-                    taken[color[x]] = v
-                seen_by[tree], seen_from[tree] = v, w
-        color[v] = first_free(taken, v)
-        for k in own:
-            w, tree = indices[k], find(parent, edge[k])
-            for j in range(indptr[w], indptr[w + 1]):       # the other edges of w to vertices of v's colour
-                if indices[j] != w and color[indices[j]] == color[v]:
-                    parent[find(parent, edge[j])] = tree
-            for j in own:                                   # the other edges of v to vertices of w's colour
-                if color[indices[j]] == color[w]:
-                    parent[find(parent, edge[j])] = tree
-    return color
+    n = rows.shape[1]
+    best: Any = None
+    for bound, make in sorted(candidates(rows, order), key=lambda c: c[0]):
+        if best is not None and bound >= best.count:
+            break
+        columns, across = make()
+        kept = needed(*choices(rows, columns, np.where(across >= 0, across + n, -1)))
+        if best is None or kept.size < best.count:
+            first = np.searchsorted(kept, n)
+            across = renumbered(across, kept[first:] - n)
+            best = Coloring(renumbered(columns, kept[:first]), "both", np.where(across >= 0, across + first, -1))
+    return best
 
 
-@compiled
-def edges(indptr, indices):
-    """The number of the edge at each place of a symmetric matrix: the first of its two places."""
-    out = np.arange(indices.size)
-    filled = indptr[:-1].copy()
-    for v in range(indptr.size - 1):
-        for k in range(indptr[v], indptr[v + 1]):
-            w = indices[k]
-            out[filled[w]] = min(k, filled[w])              # rows are sorted: the places of a column come in order
-            filled[w] += 1
-    return out
+def candidates(rows, order):
+    """Ways to colour columns and rows: (how many colours it takes at least, function that gives the colours of both)"""
+    from scipy import sparse
+    m, n = rows.shape
+    turned = rows.T.tocsr()
+    empty = [sparse.csr_array((k, k), dtype=bool) for k in (n, m)]
+    both = as_rows(sparse.block_array([[empty[0], turned], [rows, empty[1]]]))
+    degree = np.diff(both.indptr)
+    of_columns, of_rows = (order, order) if callable(order) else (order[order < n], order[order >= n] - n)
+    yield degree[n:].max(initial=0), lambda: (by_columns(rows, of_columns).colors, np.full(m, -1))
+    yield degree[:n].max(initial=0), lambda: (np.full(n, -1), by_columns(turned, of_rows).colors)
+    vertices = ordered(order, adjacency(both))
+    for neutral in covers(rows, degree):
+        colors = functools.partial(star, both.indptr, both.indices, vertices, True, neutral)
+        around, some = np.where(neutral, degree, 0), ~neutral & (degree > 0)
+        bound = max(around[n:].max(initial=0), some[:n].any()) + max(around[:n].max(initial=0), some[n:].any())
+        yield bound, lambda colors=colors: np.split(colors(), [n])
 
 
-@compiled
-def find(parent, node):
-    """The root of a node, with paths halved."""
-    while parent[node] != node:
-        parent[node] = parent[parent[node]]
-        node = parent[node]
-    return node
+def covers(rows, degree):
+    """Which lines may stay without a colour, in several ways; of every entry, one line has one.
 
-
-@compiled
-def first_free(taken, v):
-    """The smallest colour that is not taken for a vertex."""
-    c = 0
-    while taken[c] == v:
-        c += 1
-    return c
-
-
-@compiled
-def direct_places(indptr: np.ndarray, indices: np.ndarray, color: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Where the entries of a symmetric matrix are in its products with the colours' sums: (row, colour) of each."""
-    row, group = np.zeros(indices.size, np.int64), np.zeros(indices.size, np.int64)
-    times = np.zeros(color.size + 1, np.int64)
-    by = np.full(color.size + 1, -1, np.int64)
-    alone = np.zeros(indices.size, np.bool_)
-    for i in range(indptr.size - 1):
-        for k in range(indptr[i], indptr[i + 1]):
-            c = color[indices[k]]
-            if by[c] != i:
-                by[c], times[c] = i, 0
-            times[c] += 1
-        for k in range(indptr[i], indptr[i + 1]):
-            alone[k] = times[color[indices[k]]] == 1
-    for i in range(indptr.size - 1):
-        for k in range(indptr[i], indptr[i + 1]):
-            j = indices[k]
-            if alone[k]:
-                row[k], group[k] = i, color[j]
-            else:
-                row[k], group[k] = j, color[i]
-    return row, group
-
-
-@compiled
-def substituted(indptr: np.ndarray, indices: np.ndarray, color: np.ndarray, products: np.ndarray) -> np.ndarray:
-    """The entries of a symmetric matrix from its products with the sums of an acyclic colouring.
-
-    In the tree of two colours, an edge at a leaf is an entry of the product; then it is taken off, with its entry.
+    Lines with many entries have a colour; so have the columns, or the rows, of the entries that are left.
     """
-    n = indptr.size - 1
-    out = np.zeros(indices.size, products.dtype)
-    left = np.zeros((n, products.shape[1]), np.int64)       # edges of a vertex to each colour that are not known
-    done = np.zeros(indices.size, np.bool_)
-    stack = np.zeros(indices.size + n + 1, np.int64)
-    depth = 0
-    rest = products.copy()
-    row = np.zeros(indices.size, np.int64)
-    for i in range(n):
-        for k in range(indptr[i], indptr[i + 1]):
-            row[k] = i
-            left[i, color[indices[k]]] += 1
-    for k in range(indices.size):
-        if left[row[k], color[indices[k]]] == 1:
-            stack[depth] = k
-            depth += 1
-    while depth > 0:
-        depth -= 1
-        k = stack[depth]
-        if done[k]:
-            continue
-        i, j = row[k], indices[k]
-        value = rest[i, color[j]]
-        out[k], done[k] = value, True
-        left[i, color[j]] -= 1
-        if i == j:
-            continue
-        m = np.searchsorted(indices[indptr[j]:indptr[j + 1]], i) + indptr[j]
-        if done[m]:
-            continue
-        out[m], done[m] = value, True
-        rest[j, color[i]] -= value
-        left[j, color[i]] -= 1
-        if left[j, color[i]] == 1:
-            for q in range(indptr[j], indptr[j + 1]):
-                if not done[q] and color[indices[q]] == color[i]:
-                    stack[depth] = q
-                    depth += 1
-    return out
+    i, j = lines(rows) + rows.shape[1], rows.indices
+    many, seen = degree.max(initial=0), set()
+    while many > 0:
+        heavy = degree > many
+        light = ~(heavy[i] | heavy[j])
+        for side in (j, i):
+            neutral = ~heavy
+            neutral[side[light]] = False
+            if neutral.tobytes() not in seen and np.any(neutral & (degree > 0)):
+                seen.add(neutral.tobytes())
+                yield neutral
+        many //= 2
+
+
+METHODS = {"column": by_columns, "row": by_rows, "both": by_both, "star": by_stars, "acyclic": by_trees}

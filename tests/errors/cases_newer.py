@@ -287,6 +287,70 @@ def hessian_by_columns():
 
 
 @refused(KindError)
+def sparse_jacobian_of_complex_results():
+    def f(x):
+        return x * (1 + 2j)
+    gs.sparse.jacrev(f)(X)
+
+
+@refused(KindError)
+def sparse_jacobian_of_half_precision():
+    def f(x):
+        return x.astype(np.float16) * x[0].astype(np.float16)
+    gs.sparse.jacfwd(f)(X)
+
+
+@refused(KindError)
+def sparse_jacobian_of_text():
+    def f(x):
+        return x * x
+    gs.sparse.jacfwd(f)("1.0")
+
+
+@refused(KindError)
+def sparse_jacobian_by_a_truth_value():
+    gs.sparse.jacfwd(np.multiply, True)
+
+
+@refused(KindError)
+def gradient_of_a_sparse_jacobian():
+    def f(x):
+        return x * x
+    jacobian = gs.sparse.jacfwd(f)
+
+    def trace(x):
+        return np.sum(jacobian(x).diagonal())
+    gs.grad(trace)(X)
+
+
+@refused(KindError)
+def sparse_jacobian_within_a_gradient():
+    def f(x):
+        return x * x
+
+    def trace(x):
+        return np.sum(gs.sparse.jacfwd(f)(x).diagonal())
+    gs.grad(trace)(X)
+
+
+@refused(KindError)
+def pattern_of_one_row():
+    def f(x):
+        return x * x
+    gs.sparse.jacfwd(f, sparsity=np.ones(3))(X)
+
+
+@refused(KindError)
+def coloring_in_an_order_that_there_is_not():
+    gs.sparse.coloring(DIAGONAL, order="smallest_first")
+
+
+@refused(KindError)
+def coloring_in_an_order_of_too_few():
+    gs.sparse.coloring(DIAGONAL, order=np.arange(2))
+
+
+@refused(KindError)
 def coloring_of_another_partition():
     gs.sparse.coloring(DIAGONAL, "rows")
 

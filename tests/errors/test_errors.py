@@ -31,7 +31,8 @@ PLACELESS = {"empty_argnums",                        # there is no line of the u
     "both_of_a_policy_that_offloads", "both_of_a_function", "offload_from_another_machine",
     "sparse_jacobian_of_a_number", "sparse_jacobian_with_two_argnums",
     "hessian_with_half_a_pattern", "hessian_by_columns", "coloring_of_another_partition", "coloring_of_text",
-    "star_coloring_of_what_is_not_symmetric",
+    "star_coloring_of_what_is_not_symmetric", "sparse_jacobian_by_a_truth_value", "pattern_of_one_row",
+    "coloring_in_an_order_that_there_is_not", "coloring_in_an_order_of_too_few",
 }
 # what is asked of a file or on the command line has no place in a function
 PLACELESS |= {name for name, (_, case) in cases.CASES.items()
