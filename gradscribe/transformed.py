@@ -694,10 +694,15 @@ def may_change(seen):
     """(holder, name, value) of each read from outside that may give another value later, without duplicates."""
     known = set()
     for holder, name, value in seen:
-        key = (id(holder), name)
+        key = (id(_source(holder, name)), name)
         if key not in known and not of_library(name, value):
             known.add(key)
             yield holder, name, value
+
+
+def _source(holder, name):
+    """What holds a name: each reading of a function has a scope of its own, over the same cells and the same module."""
+    return holder.cells.get(name, holder.namespace) if isinstance(holder, Scope) else holder
 
 
 def of_library(name, value):
@@ -784,9 +789,13 @@ class _Contents:
 
 
 def _contents(value, within=()):
-    inside = isinstance(value, (tuple, Mapping, MutableSequence, MutableSet)) and not any(
-        value is outer for outer in within)
-    return _Contents(value, within) if inside else _Kind(value) if isinstance(value, np.ndarray) else value
+    if isinstance(value, np.ndarray):
+        return _Kind(value)
+    if not isinstance(value, (tuple, Mapping, MutableSequence, MutableSet)) or any(value is outer for outer in within):
+        return value
+    made = _Contents(value, within)
+    fixed = isinstance(value, tuple) and not any(type(item) in (_Contents, _Kind) for item in made.items)
+    return value if fixed else made     # the items of a tuple stay the same objects
 
 
 class _Kind:
