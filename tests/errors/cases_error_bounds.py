@@ -94,3 +94,17 @@ def error_of_eigenvectors():
         values, vectors = np.linalg.eigh(x @ x.T)
         return values, vectors
     gs.error_bound(f)(A)
+
+
+@refused(RuleError)
+def error_of_a_product_of_three():
+    def f(x):
+        return np.einsum("i,i,i", x, x, x)
+    gs.error_bound(f)(X)
+
+
+@refused(RuleError)
+def error_of_an_orthogonal_factor():
+    def f(x):
+        return np.linalg.qr(x)[1]
+    gs.error_bound(f)(A)

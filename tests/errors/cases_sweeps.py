@@ -126,6 +126,11 @@ def map_over_shared_arguments_alone():
 
 
 @refused(KindError)
+def map_over_a_masked_array():
+    gs.map_over(POOL, np.sin, np.ma.masked_array(X, mask=X > 2))
+
+
+@refused(KindError)
 def map_over_a_text():
     gs.map_over(POOL, square, "abc")
 
