@@ -56,7 +56,7 @@ def binary_on_containers(reader: Reader, function: Callable, left: Any, right: A
                 return new
         held, times = (left, right) if isinstance(left, Struct) else (right, left)
         if function is operator.mul and held.kind in ("list", "tuple") and is_count(times):
-            if held.kind == "list" and not all(is_count(v) for v in root_arguments(reader, times)):
+            if node is not None and held.kind == "list" and not all(is_count(v) for v in root_arguments(reader, times)):
                 return repeated_list(reader, held, times, node)         # the length of an array
             times = Const(known_value(reader, times, "how often a list is repeated", node))
         if function is operator.mul and held.kind in ("list", "tuple") and isinstance(times, Const) and \

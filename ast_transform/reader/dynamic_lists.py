@@ -234,7 +234,7 @@ def unrolled_or_loop(reader: Reader, node: gast.AST, finish: Callable) -> Any:
     return made
 
 
-def repeated_list(reader: Reader, held: Struct, times: Any, node: gast.AST | None) -> Any:
+def repeated_list(reader: Reader, held: Struct, times: Any, node: gast.AST) -> Any:
     """A list repeated as often as only running tells, read as [item for _ in range(times) for item in held]."""
     env, at = reader.environment.frame.env, functools.partial(gast.copy_location, old_node=node)
     name = functools.partial(name_at, node)

@@ -9,7 +9,7 @@ import operator
 from collections.abc import Callable
 from typing import Any
 
-from gradscribe.ast_transform.core.form import Const, Var, is_application
+from gradscribe.ast_transform.core.form import Const, Var
 from gradscribe.ast_transform.core.kinds import Array, Length, set_apart, unify
 from gradscribe.ast_transform.core.operations import both, either
 from gradscribe.ast_transform.reader.container_aliases import restore, snapshot
@@ -36,10 +36,11 @@ def by_lengths(reader: Reader, test: Any, read: Callable[[], Any], arms: tuple[C
 def compares_lengths(reader: Reader, test: Any) -> bool:
     """Whether a test is a comparison of lengths, or holds one."""
     made = reader.build.definition(test)
-    if any(is_application(made, f) for f in (operator.not_, both, either)):
-        return any(compares_lengths(reader, a) for a in made.args)
-    return any(is_application(made, f) for f in (operator.eq, operator.ne)) and \
-        None not in map(length_of, made.args)
+    if made is None or made.function not in ANSWERS:
+        return False
+    if ANSWERS[made.function] in COMPARISONS:
+        return None not in map(length_of, made.args)
+    return any(compares_lengths(reader, a) for a in made.args)
 
 
 def answer_of(reader: Reader, test: Any) -> bool | None:
@@ -47,17 +48,32 @@ def answer_of(reader: Reader, test: Any) -> bool | None:
     if isinstance(test, Const):
         return bool(test.value)
     made = reader.build.definition(test)
-    if is_application(made, operator.not_):
-        answer = answer_of(reader, made.args[0])
-        return None if answer is None else not answer
-    if is_application(made, both) or is_application(made, either):
-        answers = [answer_of(reader, a) for a in made.args]
-        decisive = made.function is either
-        return decisive if decisive in answers else None if None in answers else not decisive
-    if is_application(made, operator.eq) or is_application(made, operator.ne):
-        same = are_equal(*map(length_of, made.args))
-        return None if same is None else same == (made.function is operator.eq)
-    return None
+    answer = None if made is None else ANSWERS.get(made.function)
+    if made is None or answer is None:
+        return None
+    if answer in COMPARISONS:
+        return answer(are_equal(*map(length_of, made.args)))
+    return answer(*(answer_of(reader, a) for a in made.args))
+
+
+def same(equal: bool | None) -> bool | None:
+    return equal
+
+
+def opposite(answer: bool | None) -> bool | None:
+    return None if answer is None else not answer
+
+
+def unequal(equal: bool | None) -> bool | None:
+    return opposite(equal)
+
+
+def all_of(*answers: bool | None) -> bool | None:
+    return False if False in answers else None if None in answers else True
+
+
+def any_of(*answers: bool | None) -> bool | None:
+    return opposite(all_of(*map(opposite, answers)))
 
 
 def are_equal(a: Length | None, b: Length | None) -> bool | None:
@@ -74,3 +90,8 @@ def length_of(operand: Any) -> Length | None:
     if isinstance(operand, Var):
         return operand.fact.length if isinstance(operand.fact, Array) and not operand.fact.dims else None
     return Length(None, operand.value) if isinstance(operand, Const) and type(operand.value) is int else None
+
+
+COMPARISONS = (same, unequal)
+ANSWERS: dict[Callable, Callable] = {operator.eq: same, operator.ne: unequal, operator.not_: opposite, both: all_of,
+                                     either: any_of}
