@@ -110,7 +110,9 @@ def arrays_in(facts):
 
 
 def agree(made: Iterable[Length], given: Iterable[Length]) -> bool:
-    """Whether given lengths satisfy those that a version was made for: equal ones equal, constant ones the same."""
+    """Whether given lengths satisfy those that a version was made for: equal ones equal, constant ones the same, and
+    unequal those that the version takes to be.
+    """
     seen: dict[Any, int] = {}
     for a, b in zip(made, given):
         n, size = a.normal(), b.size
@@ -119,4 +121,10 @@ def agree(made: Iterable[Length], given: Iterable[Length]) -> bool:
                 return False
         elif seen.setdefault(n.symbol, size - n.offset) != size - n.offset or size - n.offset < n.symbol.least:
             return False
-    return True
+    return all(_unequal(seen, *pair) for symbol in seen for pair in symbol.apart)
+
+
+def _unequal(seen: dict[Any, int], *pair: Length) -> bool:
+    """Whether two lengths are unequal where `seen` holds the values of the symbols."""
+    a, b = (n.offset + (0 if n.symbol is None else seen.get(n.symbol, math.nan)) for n in map(Length.normal, pair))
+    return a < b or a > b

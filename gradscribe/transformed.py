@@ -20,8 +20,8 @@ from gradscribe.ast_transform.core.form import Var
 from gradscribe.ast_transform.core.kinds import Array, Opaque, Sequence, key_of, told_apart
 from gradscribe.ast_transform.passes.described import constant_fact, describe, fact_of
 from gradscribe.ast_transform.pipeline import Pipeline
-from gradscribe.ast_transform.reader.derivatives import root_arguments
 from gradscribe.ast_transform.reader.frames import inside
+from gradscribe.ast_transform.reader.operands import root_arguments
 from gradscribe.ast_transform.reader.states import Reader
 from gradscribe.ast_transform.requirements import place_of
 from gradscribe.ast_transform.source.diagnose import (

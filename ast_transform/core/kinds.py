@@ -25,15 +25,16 @@ class Symbol:
     least: the shortest length that the code is valid for; asked: the symbol is the value of an integer argument, for
     which a call checks `least`, too (-inf: no bound); taken: how many entries slices leave out, if there is no example;
     slices: the lengths of slices that end there, by the rest of the slice; empty: the length of a list of arrays that
-    may have no element, so that the axes of one cannot be read from it
+    may have no element, so that the axes of one cannot be read from it; apart: pairs of lengths, one of them of this
+    symbol, that the code takes to be unequal
     """
-    __slots__ = ("asked", "born", "empty", "label", "least", "many", "parent", "size", "slices", "taken")
+    __slots__ = ("apart", "asked", "born", "empty", "label", "least", "many", "parent", "size", "slices", "taken")
     births = itertools.count()
 
     def __init__(self, label="?", many=False, size=None):
         self.born = next(Symbol.births)
         self.label, self.many, self.size, self.parent, self.least, self.asked = label, many, size, None, 0, False
-        self.taken, self.slices, self.empty = 0, {}, False
+        self.taken, self.slices, self.empty, self.apart = 0, {}, False, []
 
     def ask(self):
         self.asked, self.least = True, -math.inf
@@ -133,7 +134,19 @@ def unify(a: Any, b: Any) -> bool:
             b.symbol.size = a.size - b.offset
     if b.symbol is not None:
         b.symbol.least = max(b.symbol.least, a.symbol.least + a.offset - b.offset)
+        b.symbol.apart += a.symbol.apart
     a.symbol.parent = Length(b.symbol, b.offset - a.offset)
+    return True
+
+
+def set_apart(a: Length, b: Length) -> bool:
+    """Restricts the code that is made to unequal lengths; False if the example's are equal or unknown."""
+    a, b = a.normal(), b.normal()
+    if a.size is None or b.size is None or a.size == b.size:
+        return False
+    for n in (a, b):
+        if n.symbol is not None:
+            n.symbol.apart.append((a, b))
     return True
 
 

@@ -69,6 +69,7 @@ from gradscribe.ast_transform.reader.dynamic_lists import (
     refuse_stale_list,
 )
 from gradscribe.ast_transform.reader.frames import fail
+from gradscribe.ast_transform.reader.length_tests import by_lengths
 from gradscribe.ast_transform.reader.list_of_tuples import row_from
 from gradscribe.ast_transform.reader.memory import NotSetYet, record_cell, storages
 from gradscribe.ast_transform.reader.names import lift
@@ -194,6 +195,10 @@ def short_circuit(reader: Reader, value: Any, other: Callable, node: gast.AST | 
 
 def choose(reader: Reader, test: Any, then: Callable, orelse: Callable, node: gast.AST | None) -> Any:
     """The value of `then() if test else orelse()`."""
+    return by_lengths(reader, test, partial(chosen_value, reader, test, then, orelse, node), (then, orelse))
+
+
+def chosen_value(reader: Reader, test: Any, then: Callable, orelse: Callable, node: gast.AST | None) -> Any:
     before, writes = snapshot(reader), (reader.memory.writes, reader.environment.bound_names)
     outer, arms, later = reader.build.block, [], None
     for evaluate in (then, orelse):
@@ -257,7 +262,8 @@ def read_branch(reader: Reader, test: Any, first: Callable, second: Callable, no
     """
     reader.lists.uneven, noted = {}, reader.lists.uneven
     held, before = list(reader.build.block), snapshot(reader)
-    outcome = branch_of(reader, test, before, first, second, node, hint)
+    outcome = by_lengths(reader, test, partial(branch_of, reader, test, before, first, second, node, hint),
+                         (first, second))
     uneven, reader.lists.uneven = reader.lists.uneven, {**noted, **reader.lists.uneven}
     if uneven:
         after, made = snapshot(reader), list(reader.build.block)

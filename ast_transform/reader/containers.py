@@ -23,11 +23,11 @@ from gradscribe.ast_transform.reader import dispatch
 from gradscribe.ast_transform.reader.carries import containers_held
 from gradscribe.ast_transform.reader.container_aliases import must_be_certain
 from gradscribe.ast_transform.reader.dispatch import executes, late
-from gradscribe.ast_transform.reader.dynamic_lists import element_of, grow, is_own_list, set_grown
+from gradscribe.ast_transform.reader.dynamic_lists import element_of, grow, is_own_list, repeated_list, set_grown
 from gradscribe.ast_transform.reader.frames import fail, here, tried
 from gradscribe.ast_transform.reader.memory import NeedsParts, pending_values, refuse_write
 from gradscribe.ast_transform.reader.names import read_name
-from gradscribe.ast_transform.reader.operands import is_count, known_value, settle, spelled_value
+from gradscribe.ast_transform.reader.operands import is_count, known_value, root_arguments, settle, spelled_value
 from gradscribe.ast_transform.reader.states import Reader
 from gradscribe.ast_transform.reader.ufuncs import operator_entry_by_entry
 from gradscribe.ast_transform.reader.values import RangeValue, Struct, View
@@ -56,6 +56,8 @@ def binary_on_containers(reader: Reader, function: Callable, left: Any, right: A
                 return new
         held, times = (left, right) if isinstance(left, Struct) else (right, left)
         if function is operator.mul and held.kind in ("list", "tuple") and is_count(times):
+            if node is not None and held.kind == "list" and not all(is_count(v) for v in root_arguments(reader, times)):
+                return repeated_list(reader, held, times, node)         # the length of an array
             times = Const(known_value(reader, times, "how often a list is repeated", node))
         if function is operator.mul and held.kind in ("list", "tuple") and isinstance(times, Const) and \
                 isinstance(times.value, (int, np.integer)):

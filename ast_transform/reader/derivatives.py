@@ -27,7 +27,6 @@ from gradscribe.ast_transform.core.form import (
     Var,
     all_reads,
     copied,
-    operands,
     substituted,
 )
 from gradscribe.ast_transform.core.kinds import Array, Length, Listed, Opaque, Sequence, spell, unify
@@ -196,22 +195,6 @@ def call_section(reader: Reader, section, leaf):
     for k in section.result:
         value = settle(reader, settle(reader, value).items[k])
     return value
-
-
-def root_arguments(reader: Reader, var: Any) -> list:
-    """The arguments that a value is computed from."""
-    found, queue, seen = [], [var], set()
-    while queue:
-        v = queue.pop()
-        if v in seen:
-            continue
-        seen.add(v)
-        made = reader.build.made.get(v)
-        if made is None:
-            found.append(v)
-        else:
-            queue += list(operands(made))
-    return found
 
 
 class Call(NamedTuple):

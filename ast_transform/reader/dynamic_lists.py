@@ -234,6 +234,20 @@ def unrolled_or_loop(reader: Reader, node: gast.AST, finish: Callable) -> Any:
     return made
 
 
+def repeated_list(reader: Reader, held: Struct, times: Any, node: gast.AST) -> Any:
+    """A list repeated as often as only running tells, read as [item for _ in range(times) for item in held]."""
+    env, at = reader.environment.frame.env, functools.partial(gast.copy_location, old_node=node)
+    name = functools.partial(name_at, node)
+    env.update({"held  ": held, "times  ": times})
+    passes = at(gast.Call(at(Given(Const(range))), [name("times  ", gast.Load)], []))
+    loops = [gast.comprehension(name("_", gast.Store), passes, [], 0),
+             gast.comprehension(name("item  ", gast.Store), name("held  ", gast.Load), [], 0)]
+    try:
+        return dispatch.evaluate(reader, at(gast.ListComp(name("item  ", gast.Load), loops)))
+    finally:
+        del env["held  "], env["times  "]
+
+
 @contextmanager
 def comprehension_scope(reader: Reader, generators: list, node: gast.AST | None) -> Iterator[Any]:
     """A scope for a comprehension's names; refused if an inner function reads an outer variable of the same name."""

@@ -29,8 +29,8 @@ from gradscribe.ast_transform.reader.operands import (
     spelled_value,
 )
 from gradscribe.ast_transform.reader.states import Reader
-from gradscribe.ast_transform.reader.subscripts import GRIDS, JOINS, in_brackets
-from gradscribe.ast_transform.reader.values import Grown, Part, Rows, Struct, View
+from gradscribe.ast_transform.reader.subscripts import GRIDS, JOINS, arange_of, in_brackets
+from gradscribe.ast_transform.reader.values import Grown, Part, RangeValue, Rows, Struct, View
 from gradscribe.ast_transform.source.diagnose import LanguageError, ShapeError
 
 
@@ -74,6 +74,8 @@ def read_index(reader: Reader, node: gast.AST) -> Any:
 def as_index(reader: Reader, value, node):
     if isinstance(value, Grown):
         return array_of_grown(reader, value)
+    if isinstance(value, RangeValue):
+        return arange_of(reader, value.start, value.stop, value.step, node)
     if isinstance(value, Struct):
         if value.kind != "tuple":
             return list_as_index(reader, value, node) if value.kind == "list" else value

@@ -36,7 +36,6 @@ from gradscribe.ast_transform.reader.carries import (
     NotALoop,
 )
 from gradscribe.ast_transform.reader.container_aliases import restore, snapshot
-from gradscribe.ast_transform.reader.derivatives import root_arguments
 from gradscribe.ast_transform.reader.dispatch import executes, late
 from gradscribe.ast_transform.reader.dynamic_lists import while_iterated
 from gradscribe.ast_transform.reader.expressions import evaluate
@@ -48,7 +47,7 @@ from gradscribe.ast_transform.reader.memory import (
     NeedsPasses,
     pending_values,
 )
-from gradscribe.ast_transform.reader.operands import demand, operand_of_part, passed_value
+from gradscribe.ast_transform.reader.operands import demand, operand_of_part, passed_value, root_arguments
 from gradscribe.ast_transform.reader.statements import read_block
 from gradscribe.ast_transform.reader.states import Reader
 from gradscribe.ast_transform.reader.targets import (

@@ -7,7 +7,7 @@ import gast
 import numpy as np
 
 from gradscribe.ast_transform.core.children import name_of
-from gradscribe.ast_transform.core.form import USER, Apply, Const, Pack, Param, Slice, Var, is_application
+from gradscribe.ast_transform.core.form import USER, Apply, Const, Pack, Param, Slice, Var, is_application, operands
 from gradscribe.ast_transform.core.kinds import Array, Opaque, Sequence, spell, unknown, with_article
 from gradscribe.ast_transform.core.operations import size_of
 from gradscribe.ast_transform.passes.described import fact_of
@@ -121,6 +121,22 @@ def demand(reader: Reader, var: Any, what: str, node: gast.AST | None) -> None:
         f"{what} must be known when transforming",
         here(reader, node) if reader.environment.frame.plain else reader.build.origin,
     )
+
+
+def root_arguments(reader: Reader, var: Any) -> list:
+    """The arguments that a value is computed from."""
+    found, queue, seen = [], [var], set()
+    while queue:
+        v = queue.pop()
+        if v in seen:
+            continue
+        seen.add(v)
+        made = reader.build.made.get(v)
+        if made is None:
+            found.append(v)
+        else:
+            queue += list(operands(made))
+    return found
 
 
 def python_value(reader: Reader, value: Any, node: gast.AST | None) -> Any:

@@ -104,6 +104,11 @@ def range_in_brackets(reader: Reader, value, node):
     start, stop, step = ends_of(value)
     if isinstance(step, Const) and isinstance(step.value, complex):
         return dispatch.call_known(reader, np.linspace, [start, stop, Const(int(abs(step.value)))], {}, node)
+    return arange_of(reader, start, stop, step, node)
+
+
+def arange_of(reader: Reader, start: Any, stop: Any, step: Any, node: gast.AST | None) -> Any:
+    """np.arange without the arguments that have their default values."""
     if not is_value(start, 0) or not is_value(step, 1):
         return dispatch.call_known(reader, np.arange, [start, stop, *([] if is_value(step, 1) else [step])], {}, node)
     return dispatch.call_known(reader, np.arange, [stop], {}, node)

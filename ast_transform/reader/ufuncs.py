@@ -23,6 +23,7 @@ from gradscribe.ast_transform.reader.dispatch import SPECIAL
 from gradscribe.ast_transform.reader.frames import fail, tried
 from gradscribe.ast_transform.reader.operands import as_operand, known_value, settle, spelled_value
 from gradscribe.ast_transform.reader.states import Reader
+from gradscribe.ast_transform.reader.subscripts import arange_of
 from gradscribe.ast_transform.reader.values import Grown, Part, RangeValue, Struct
 from gradscribe.ast_transform.source.diagnose import RuleError, ShapeError
 
@@ -49,7 +50,7 @@ def taken_for(reader: Reader, takes, value, node):
     that can be differentiated: lists of integers may be lengths, axes or positions.
     """
     if isinstance(value, RangeValue) and takes == ARRAY:
-        return dispatch.call_known(reader, np.arange, [value.start, value.stop, value.step], {}, node)
+        return arange_of(reader, value.start, value.stop, value.step, node)
     if takes == AS_GIVEN or isinstance(value, Part) and not isinstance(value.fact, Sequence):
         return value
     held = settle(reader, value)

@@ -20,6 +20,7 @@ from gradscribe.ast_transform.rules import distributions_samples as samples
 from gradscribe.ast_transform.rules.elementwise import is_complex, is_number, log_of
 
 LOG_2, LOG_PI = math.log(2), math.log(math.pi)
+SHARES = samples.shares                 # of probability, for quantiles
 NO_VARIANCE = 1e6 * float(np.finfo(float).eps)           # of the largest one: scipy.stats's bound
 
 
@@ -116,6 +117,22 @@ def within(value, z, low, high, under, over):
     return value
 
 
+def located(z, loc, scale):
+    """The inverse of `standard`."""
+    if is_number(scale):
+        if scale == 1:
+            return z if is_number(loc) and loc == 0 else z + loc
+    return z * scale + loc
+
+
+def of_probability(q, value):
+    """A quantile; NaN where q is no probability."""
+    if is_number(q):
+        if 0 <= q <= 1:
+            return value
+    return unless((q < 0) | (q > 1), np.nan, value)
+
+
 def log_of_one(p, q):
     """The logarithm of a probability p with the complement q, computed from the smaller one."""
     return chosen(p < 0.5, np.log(p), np.log1p(-q))
@@ -167,7 +184,17 @@ def methods_of(law, names):
         value = log_of_one(law.sf(z, *given), law.cdf(z, *given)) if own_logsf is None else own_logsf(z, *given)
         return chosen(both(law.valid(*given), scale > 0), within(value, z, low, high, 0.0, -np.inf), np.nan)
 
-    return logpdf, pdf, cdf, sf, logcdf, logsf
+    def ppf(q, *args, **words):
+        given, loc, scale = parameters(args, words)
+        value = of_probability(q, located(law.ppf(double(q), *given), loc, scale))
+        return chosen(both(law.valid(*given), scale > 0), value, np.nan)
+
+    def isf(q, *args, **words):
+        given, loc, scale = parameters(args, words)
+        value = of_probability(q, located(law.isf(double(q), *given), loc, scale))
+        return chosen(both(law.valid(*given), scale > 0), value, np.nan)
+
+    return logpdf, pdf, cdf, sf, logcdf, logsf, *((ppf, isf) if hasattr(law, "ppf") else ())
 
 
 def counting_methods_of(law, names):
@@ -229,12 +256,15 @@ class Frozen:
 def record(distribution, methods, parameters, law, samples):
     """Add the records of a distribution's methods, and of the call that freezes its parameters."""
     kind, names = inspect.Parameter.POSITIONAL_OR_KEYWORD, tuple(m.__name__ for m in methods)
-    signature = inspect.Signature([inspect.Parameter(n, kind, default=d) for n, d in parameters.items()])
     for method in methods:
+        first, *_ = inspect.signature(method).parameters
+        own = (first, *tuple(parameters)[1:])
+        signature = inspect.Signature([inspect.Parameter(n, kind, default=d) for n, d in zip(own, parameters.values())])
         method.__signature__ = signature
-        sample = samples[0] if method.__name__[-3:] in ("pdf", "pmf") else samples[1]
+        kinds = {"pdf": samples[0], "pmf": samples[0], "ppf": SHARES, "isf": SHARES}
+        sample = kinds.get(method.__name__[-3:], samples[1])
         general(getattr(distribution, method.__name__), samples=sample, rewrite=True, memory=FRESH,
-                arrays=tuple(parameters))(type(f"{law.__name__}_{method.__name__}", (), {"primal": method}))
+                arrays=own)(type(f"{law.__name__}_{method.__name__}", (), {"primal": method}))
 
     def frozen(*args, **words):
         return Frozen(distribution, names, {**dict(zip(tuple(parameters)[1:], args)), **words})
@@ -284,6 +314,12 @@ class norm:
 
     def logsf(z):
         return special.log_ndtr(-z)
+
+    def ppf(q):
+        return special.ndtri(q)
+
+    def isf(q):
+        return -special.ndtri(q)
 
 
 def log_density_of_t(z, df):
@@ -379,6 +415,12 @@ class expon:
     def logsf(z):
         return -z
 
+    def ppf(q):
+        return -np.log1p(-q)
+
+    def isf(q):
+        return -np.log(q)
+
 
 def tail_of_laplace(right, z):
     """exp(-|z|) / 2 for z on the given side, which is differentiable at 0."""
@@ -410,6 +452,14 @@ class laplace:
     def logsf(z):
         left = z < 0
         return unless(left, np.log1p(-tail_of_laplace(left, -z)), -z - LOG_2)
+
+    def ppf(q):
+        low = q < 0.5
+        return unless(low, np.log(2 * unless(low, q, 0.5)), -np.log(2 * unless(low, 0.5, 1 - q)))
+
+    def isf(q):
+        low = q < 0.5
+        return unless(low, -np.log(2 * unless(low, q, 0.5)), np.log(2 * unless(low, 0.5, 1 - q)))
 
 
 # --- discrete distributions -------------------------------------------------------------------------------------------

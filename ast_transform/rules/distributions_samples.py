@@ -36,6 +36,13 @@ unit_by_two = _located(_from(0.1, 0.9), _from(0.6, 4), _from(0.6, 3))
 unit_by_whole = _located(_from(0.1, 0.9), _count(1, 4), _count(1, 4))
 
 
+def shares(rng):
+    """Probabilities, with and without a location and scale."""
+    share = _from(0.05, 0.95)
+    return [((share(rng, s),), {}) for s in SHAPES] + [
+        ((share(rng, (3,)), -0.5, between(rng, (2, 1), 1, 2)), {}), ((share(rng, (3,)),), {"loc": 0.25, "scale": 2.0})]
+
+
 def counts_by_rates(rng):
     return [((_count(0, 5)(rng, s), between(rng, s, 0.5, 4)), {}) for s in SHAPES] + [
         ((np.array([-1, 0, 3]), between(rng, (2, 1), 0.5, 4), 1), {}),

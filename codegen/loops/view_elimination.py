@@ -114,13 +114,16 @@ class _Views:
                 made.setdefault(s.name, []).append(s)
         shapes = {n: [Length(n, k) for k in range(self.function.types[n].rank)] for n in self.given
                   if n not in self.sets}
-        shapes |= {n: list(found[0].shape) for n, found in made.items() if len(found) == len(self.sets[n]) == 1}
+        once = {n: found[0] for n, found in made.items() if len(found) == len(self.sets[n]) == 1}
+        shapes |= {n: list(alloc.shape) for n, alloc in once.items()}
         if self.name_lengths(shapes):
             self.read()
         found, self.ranges = False, Ranges(self.function)
         for name, sets in list(self.sets.items()):
             if len(sets) == 1 and self.eliminate(name, sets[0], shapes):
-                found = True
+                found = True            # an array as long as the view was made with the view's lengths
+                shapes |= {n: list(alloc.shape) for n, alloc in once.items()
+                           if any(name in names_in(d) for d in shapes[n])}
         return found
 
     # names of lengths

@@ -158,7 +158,8 @@ def op_held(batch, step, value):
 
 def op_push(batch, step, value):
     (stack, v), first = value.args, step.targets[0]
-    batch.let(first, Apply(value.function, (batch.op(stack), batch.whole(v, batch.mask(first)))))
+    mask = batch.mask(first)
+    batch.let(first, Apply(value.function, (batch.whole(stack, mask), batch.whole(v, mask))))
 
 
 def op_pop(batch, step, value):

@@ -11,7 +11,9 @@ from gradscribe.ast_transform.core.form import (
     TEMPORARY,
     UNDEFINED,
     Apply,
+    Carry,
     Const,
+    For,
     Let,
     Pack,
     Var,
@@ -22,7 +24,7 @@ from gradscribe.ast_transform.core.form import (
     walk,
 )
 from gradscribe.ast_transform.core.kinds import Array, Listed, Opaque, Sequence, Stack
-from gradscribe.ast_transform.core.operations import no_elements
+from gradscribe.ast_transform.core.operations import no_elements, push
 from gradscribe.ast_transform.core.rule import ByExample
 from gradscribe.ast_transform.passes.described import fact_of
 from gradscribe.ast_transform.passes.vmap.varies import differs, is_over, keys_of, part_of
@@ -133,8 +135,31 @@ class Batch:
         if not isinstance(held_fact, Array) or isinstance(held_fact, Listed):
             if is_application(self.build.made.get(given), no_elements):
                 return given            # an empty list needs no batch axis
-            raise ByExample("a list is the same for all examples in one place and differs in another")
+            if not isinstance(held_fact, Listed):
+                raise ByExample("a list is the same for all examples in one place and differs in another")
+            return self.spread(given, held_fact)
         return self.repeated(given, held_fact)
+
+    def spread(self, items, fact):
+        """A list that is the same for all examples, each of its arrays repeated along a batch axis."""
+        made, element = self.build.made.get(items), Array(np.dtype(fact.dtype), fact.dims[1:])
+        whole, hint = self.fact(fact), items.hint
+        if is_application(made, no_elements):
+            return items
+        if is_application(made, push):
+            stack, v = made.args
+            value = Apply(push, (self.spread(stack, fact), self.repeated(v, element)))
+            return self.build.let(hint, value, whole, items.kind)
+        many, empty = self.build.length(items, 0), self.build.let(hint, Apply(no_elements, ()), whole)
+        inner = Var(hint, whole)
+        index = Var("k", Array(int))
+        with self.new_block() as body:
+            item = self.build.let("item", Apply(operator.getitem, (items, index)), element)
+            after = self.build.let(hint, Apply(push, (inner, self.repeated(item, element))), whole)
+        outer = Var(hint, whole)
+        carries = [Carry(inner, empty, after, outer)]
+        self.build.block.append(For(index, many, (), carries, body, self.build.origin))
+        return outer
 
     def repeated(self, value, fact):
         """A value that is the same for all examples, repeated along a batch axis."""
