@@ -317,9 +317,9 @@ def _inside(parts: list[ast.expr]) -> str:
     for part in parts:
         if isinstance(part, ast.FormattedValue):
             conversion = f"!{chr(part.conversion)}" if part.conversion != -1 else ""
-            spec = f":{_inside(part.format_spec.values)}" if part.format_spec else ""
+            spec = f":{_inside(part.format_spec.values)}" if isinstance(part.format_spec, ast.JoinedStr) else ""
             text += f"{{{ast.unparse(part.value)}{conversion}{spec}}}"
-        else:
+        elif isinstance(part, ast.Constant):
             text += part.value.replace("{", "{{").replace("}", "}}")
     return text
 

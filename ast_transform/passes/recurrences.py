@@ -141,7 +141,8 @@ class Recurrences:
         inner, last = (Var(rows.hint, rows.fact, TANGENT) for _ in range(2))
         p = Var("p", Array(int))
         self.stacks[state] = inner
-        self.build.block = block = []
+        block: list = []
+        self.build.block = block
         self.end = following = self.build.apply(operator.add, p, Const(1))
         self.block(body)
         rate = self.handed(substituted(result, self.same), state)
@@ -177,7 +178,8 @@ class Recurrences:
     def inside(self, body: list) -> list:
         """The statements of an inner block; `self.stacks` is what it is at its end."""
         outer, known, visible = self.build.block, dict(self.known), list(self.visible)
-        self.build.block = block = []
+        block: list = []
+        self.build.block = block
         self.block(body)
         self.build.block, self.known, self.visible = outer, known, visible
         return block
@@ -201,7 +203,8 @@ class Recurrences:
         before, visible = dict(self.stacks), list(self.visible)
         inner = [self.new_stack(c.inner) for c in active]
         outer = self.build.block
-        self.build.block = block = []
+        block: list = []
+        self.build.block = block
         if isinstance(step, For):
             for v, source in step.items:
                 if source in self.members and v.fact.differentiable:
@@ -365,7 +368,8 @@ class Recurrences:
         if not group.passes or self.end == Const(1):
             return
         k = Var("k", Array(int, (), unknown("?int")))
-        self.build.block = body = []
+        body: list = []
+        self.build.block = body
         group.index = [k, self.build.apply(operator.sub, k, Const(1))]
         for of_pass in group.passes:
             of_pass()
@@ -578,7 +582,8 @@ class Recurrences:
         outer, end = self.build.block, self.build.apply(operator.add, k, Const(1))
         j, fact = Var("j", Array(int, (), unknown("?int"))), fact_of(first)
         inner, last = (Var("total", Array(fact.dtype, fact.dims), TANGENT) for _ in range(2))
-        self.build.block = body = []
+        body: list = []
+        self.build.block = body
         following = self.build.add(inner, term(j, self.build.apply(operator.sub, k, j)))
         self.build.block = outer
         outer.append(self.over(j, Const(1), end, [Carry(inner, first, following, last)], body))

@@ -98,8 +98,7 @@ class Taylor:
             out, self.build.made = [], known
             self.build.block = out
             self.by_passes(body, state, result)
-            terms = Pack("list", tuple(forward.of(state) for forward in series.orders))
-            terms = self.build.apply(np.stack, terms)
+            terms = self.build.apply(np.stack, Pack("list", tuple(forward.of(state) for forward in series.orders)))
         self.build.origin = None
         return Function(self.label, function.params, out, terms, function.about, dict(function.notes))
 
