@@ -307,7 +307,7 @@ class _Printer(astor.SourceGenerator):
         self.write("f" + repr(_inside(node.values)))
 
 
-def _inside(parts: list[ast.expr]) -> str:
+def _inside(parts: list) -> str:
     """The text between the quotes of an f-string.
 
     >>> _inside(ast.parse("f'{{{x + 1!r:>{n}}'", mode="eval").body.values)
@@ -317,7 +317,7 @@ def _inside(parts: list[ast.expr]) -> str:
     for part in parts:
         if isinstance(part, ast.FormattedValue):
             conversion = f"!{chr(part.conversion)}" if part.conversion != -1 else ""
-            spec = f":{_inside(part.format_spec.values)}" if part.format_spec else ""
+            spec = f":{_inside(part.format_spec.values)}" if isinstance(part.format_spec, ast.JoinedStr) else ""
             text += f"{{{ast.unparse(part.value)}{conversion}{spec}}}"
         else:
             text += part.value.replace("{", "{{").replace("}", "}}")
