@@ -307,7 +307,7 @@ class _Printer(astor.SourceGenerator):
         self.write("f" + repr(_inside(node.values)))
 
 
-def _inside(parts: list[ast.expr]) -> str:
+def _inside(parts: list) -> str:
     """The text between the quotes of an f-string.
 
     >>> _inside(ast.parse("f'{{{x + 1!r:>{n}}'", mode="eval").body.values)
