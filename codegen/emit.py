@@ -319,7 +319,7 @@ def _inside(parts: list) -> str:
             conversion = f"!{chr(part.conversion)}" if part.conversion != -1 else ""
             spec = f":{_inside(part.format_spec.values)}" if isinstance(part.format_spec, ast.JoinedStr) else ""
             text += f"{{{ast.unparse(part.value)}{conversion}{spec}}}"
-        elif isinstance(part, ast.Constant):
+        else:
             text += part.value.replace("{", "{{").replace("}", "}}")
     return text
 

@@ -75,7 +75,7 @@ def coloring(pattern: Any, partition: str = "column", order: Any = DEFAULT) -> C
     return min(found, key=lambda c: c.count)
 
 
-def each(order):
+def each(order: Any) -> list:
     """The orders that an argument names."""
     if isinstance(order, str):
         order = (order,)

@@ -11,10 +11,11 @@ import numba
 import numpy as np
 
 compiled = numba.njit(cache=True)
+Ints = np.ndarray                       # of whole numbers
 
 
 @compiled
-def distance_two(indptr, indices, start, rows, order):
+def distance_two(indptr: Ints, indices: Ints, start: Ints, rows: Ints, order: Ints) -> Ints:
     """Colours of columns: the smallest that no column with a common row has.  start, rows: the compressed columns."""
     n = start.size - 1
     color = np.full(n, -1, np.int64)
@@ -29,7 +30,7 @@ def distance_two(indptr, indices, start, rows, order):
 
 
 @compiled
-def star(indptr, indices, order, two_sides, neutral):
+def star(indptr: Ints, indices: Ints, order: Ints, two_sides: bool, neutral: np.ndarray) -> Ints:
     """Colours of a graph's vertices such that every path of four vertices has three colours.
 
     The edges of two colours make stars; `hub` is the vertex in the middle of each that has two edges or more.  A vertex
@@ -138,7 +139,7 @@ def noted(around, last, filled, leaf, middle):
 
 
 @compiled
-def acyclic(indptr, indices, order):
+def acyclic(indptr: Ints, indices: Ints, order: Ints) -> Ints:
     """Colours of a graph's vertices such that neighbours differ and every cycle has three colours.
 
     Each edge belongs to a tree of its two colours; the trees are kept by union and find (edges).
@@ -177,7 +178,7 @@ def acyclic(indptr, indices, order):
 
 
 @compiled
-def cover(indptr, indices, order):
+def cover(indptr: Ints, indices: Ints, order: Ints) -> np.ndarray:
     """Whether each vertex is among some that touch every edge: in this order, if an edge of its is not touched."""
     out = np.zeros(indptr.size - 1, np.bool_)
     for v in order:
