@@ -399,7 +399,8 @@ def bordered(x):
 
 
 @pytest.mark.parametrize("compiled", [False, True])
-@pytest.mark.parametrize("f, most", [(arrowhead, 3), (bordered, 5), (loop, 3), (outer, 4)], ids=lambda f: getattr(f, "__name__", str(f)))
+@pytest.mark.parametrize("f, most", [(arrowhead, 3), (bordered, 5), (loop, 3), (outer, 4)],
+                         ids=lambda f: getattr(f, "__name__", str(f)))
 def test_columns_and_rows_at_once(f, most, compiled):
     x = X if f is outer else RNG.uniform(0.5, 1.5, size=30)
     made = gs.sparse.jacobian(f, compile=compiled)
