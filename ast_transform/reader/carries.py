@@ -466,15 +466,26 @@ def has_stable_aliases(reader: Reader, ends: list, reading: Any, aliases: dict) 
 
 
 def same_precision(reader: Reader, slots: dict, start: dict, facts: dict, body: list) -> None:
-    """Raise NotALoop if a carried value changes precision in a loop with a maximum: ties depend on the precision."""
-    for n in slots if any(map(has_ties, walk(body))) else ():
+    """Raise NotALoop if a carried value changes its dtype and the first pass depends on that.
+
+    Ties of a maximum depend on the precision; integers of few bits, and unsigned ones, wrap around.
+    """
+    ties = any(map(has_ties, walk(body)))
+    for n in slots:
         for path in slots[n]:
             fact = facts.get((n, path))
             before = fact_of(leaf_of(reader, start[n], path)) if fact is not None else None
-            if isinstance(fact, Array) and isinstance(before, Array) and fact.differentiable and \
-                    before.differentiable and (fact.dims or before.dtype is not float) and not same_dtype(
-                        fact.dtype, before.dtype):
+            if not isinstance(fact, Array) or not isinstance(before, Array) or same_dtype(fact.dtype, before.dtype):
+                continue
+            rounds = ties and fact.differentiable and before.differentiable and (
+                fact.dims or before.dtype is not float)
+            if rounds or wraps(before):
                 raise NotALoop(f"{n.strip()} changes from pass to pass: {spell(before)} before, {fact.dtype} after")
+
+
+def wraps(fact: Array) -> bool:
+    """Whether arithmetic of whole numbers of this kind is not that of numbers: narrow, unsigned or of truth values."""
+    return not fact.weak and fact.kind in "biu" and np.dtype(fact.dtype) != np.int64
 
 
 def kept_from_before(reader: Reader, n: str, kept: dict, inner: dict, reading: Any, aliases: dict) -> Any:

@@ -245,3 +245,25 @@ def test_loops_in_loops_are_written_out_up_to_a_number_of_copies():
     assert np.max(np.abs(gs.grad(f)(X) - differences(f, X))) < 1e-8
     with pytest.raises(gs.TransformError):
         gs.grad(f)(np.ones(7))
+
+
+@pytest.mark.parametrize("x", [np.array([10, 250], np.uint8), np.array([100, -100], np.int8),
+                               np.array([True, False])], ids=lambda x: x.dtype.name)
+def test_whole_numbers_that_wrap_around_in_the_first_pass(x):
+    """The first pass computes with few bits, or with truth values, the others with floating-point numbers."""
+    def f(w, x):
+        for _ in range(3):
+            x = (x + x) * w
+        return np.sum(x)
+
+    def by_while(w, x):
+        i = 0
+        while i < 3:
+            x = (x + x) * w
+            i += 1
+        return np.sum(x)
+    value = f(1.5, x)
+    assert gs.jit(f)(1.5, x) == value
+    assert gs.value_and_grad(f)(1.5, x) == (value, 3 * value / 1.5)
+    with pytest.raises(gs.TransformError, match="changes from pass to pass"):
+        gs.grad(by_while)(1.5, x)
