@@ -86,7 +86,8 @@ def hares(z, alpha, beta, gamma, delta):
 def lotka_volterra(q, data):
     """Pelts of hares and lynxes in 1900-1920, with errors of their logarithms; q: logarithms of all parameters.
 
-    B. Carpenter, Predator-prey population dynamics: the Lotka-Volterra model in Stan (2018).  By Runge and Kutta's method.
+    B. Carpenter, Predator-prey population dynamics: the Lotka-Volterra model in Stan (2018).  Solved by Runge and
+    Kutta's method.
     """
     positive = np.exp(q)
     alpha, beta, gamma, delta = positive[0], positive[1], positive[2], positive[3]

@@ -58,7 +58,7 @@ def comes_back(first, last, total, variance):
 
 
 def turned_joined(a_first, a_last, a_total, b_first, b_last, b_total, variance):
-    """Whether two neighbouring stretches, a before b, come back together, or each with the nearest point of the other."""
+    """Whether two neighbouring stretches, a before b, come back, as one or each with the nearest point of the other."""
     return (comes_back(a_first, b_last, a_total + b_total, variance)
             | comes_back(a_first, b_first, a_total + b_first, variance)
             | comes_back(a_last, b_last, a_last + b_total, variance))

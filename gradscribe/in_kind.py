@@ -190,8 +190,7 @@ def block_of(y: Any, x: Any, made: Any) -> Any:
     record, whole = container_of(type(y)), container_of(type(x))
     if made is None:
         return None
-    several = parts_of(record.values(y)) if record is not None else []
-    if several:                             # a Dataset: blocks by name, as for a dict
+    if record is not None and parts_of(record.values(y)):       # a Dataset: blocks by name, as for a dict
         return _by_leaf(lambda part, its: block_of(part, x, its), record.values(y), made)
     if not np.shape(as_numpy(y)) and fits(x if whole is None else whole.values(x), made):
         return adjoint_of(x, made, units_of(y))
@@ -413,7 +412,8 @@ class Axes:
     """
 
     def __init__(self, call: Call):
-        self.base, self.found, self.empty = call.made.base, None, False
+        self.base, self.empty = call.made.base, False
+        self.found: Axis | None = None
         settings, count = call.transform.settings, len(call.primals)
         axes = list(settings.in_axes) if isinstance(settings.in_axes, (tuple, list)) else [settings.in_axes] * count
         self.args = [spread(self.example, v, v, None if k in settings.static else axis)
@@ -427,8 +427,8 @@ class Axes:
             return value
         if record is None or record.along is None:
             if units_of(value) is not None:
-                raise KindError(f"a {type(value).__name__} with units is given to vmap, which does not see the units of "
-                                "one example", place_of(self.base), "Give it numbers, in coherent units.")
+                raise KindError(f"a {type(value).__name__} with units is given to vmap, which does not see the units "
+                                "of one example", place_of(self.base), "Give it numbers, in coherent units.")
             numbers = as_values(value)
             return paired(lambda part, _: self.first(part, axis), numbers, numbers)
         if not np.shape(as_numpy(record.values(value)))[axis]:
@@ -436,10 +436,11 @@ class Axes:
             return value
         made, labels = record.along.example(value, axis)
         if labels is not None:
-            self.found = self.found or Axis(record.along, labels)
-            if type(labels) is not type(self.found.labels) or not record.along.aligned(self.found.labels, labels):
-                raise KindError(f"the labels along the mapped axis of a {type(value).__name__} are others than those of "
-                                "an argument before it", place_of(self.base), "Align them first: b.reindex(a.index).")
+            known = self.found = self.found or Axis(record.along, labels)
+            if type(labels) is not type(known.labels) or not record.along.aligned(known.labels, labels):
+                raise KindError(f"the labels along the mapped axis of a {type(value).__name__} are others than those "
+                                "of an argument before it", place_of(self.base),
+                                "Give both the same labels in the same order.")
         return made
 
     def first(self, array, axis):
@@ -452,7 +453,8 @@ class Axes:
 
 def meaning_of_example(call: Call, version: Any) -> Meaning:
     """What the function returns for the first example of a batch; MISSING if there is none."""
-    made, held = Axes(call), []
+    made = Axes(call)
+    held: list[Held] = []
     if made.empty:
         return Meaning(None, [], (), MISSING)
     plain = [taken(v, held) for v in (*made.args, *made.words.values())]
@@ -578,22 +580,27 @@ def check_units_stay(call: Call, meaning: Meaning) -> None:
 
     The derivative would depend on the units in which x is given.
     """
-    y, places = result_of(call, meaning), differentiated(call)
-    for place in places:
+    y = result_of(call, meaning)
+    for place in differentiated(call):
         args, words = list(_copied(call.primals)), _copied(call.words)
         part = words if isinstance(place, str) else args
         part[place] = with_values(_scaled, part[place])
         outcome = _run(call.made.base, args, words)
         if getattr(call.transform.settings, "aux", False) and isinstance(outcome, tuple):
             outcome = outcome[0]
-        units: list = []
-        paired(lambda a, b: units.append((units_of(a), units_of(b))), y, outcome)
-        lost = isinstance(outcome, Exception) and type(outcome).__module__.partition(".")[0] in _packages(call)
-        if lost or not isinstance(outcome, Exception) and any(
-                (a is None) != (b is None) or a is not None and not (a.record.fits or a.record.same)(a.labels, b.labels)
-                for a, b in units):
-            raise KindError(f"the unit of the result depends on the number in argument {place}, which the derivative is "
-                            "asked for", place_of(call.made.base), "Divide by a quantity of one unit first: (x / x0)**n.")
+        failed = isinstance(outcome, Exception)
+        if type(outcome).__module__.partition(".")[0] in _packages(call) if failed else not same_units(y, outcome):
+            raise KindError(f"the unit of the result depends on the number in argument {place}, which the derivative "
+                            "is asked for", place_of(call.made.base),
+                            "Divide by a quantity of one unit first: (x / x0)**n.")
+
+
+def same_units(value: Any, other: Any) -> bool:
+    """Whether the parts of two results have units of one kind."""
+    found: list[tuple] = []
+    paired(lambda a, b: found.append((units_of(a), units_of(b))), value, other)
+    return all(a is b is None or a is not None and b is not None and
+               (a.record.fits or a.record.same)(a.labels, b.labels) for a, b in found)
 
 
 def differentiated(call: Call) -> list:

@@ -304,8 +304,9 @@ class TestBatches:
         is_series(TRANSFORMS[how](gs.vmap(squares))(table), "pqr", [10, 29, 52])
         is_series(TRANSFORMS[how](gs.vmap(squares, in_axes=1))(table), "ab", [21, 70])
         is_series(TRANSFORMS[how](gs.vmap(lambda x: np.sin(x)))(table["a"]), "pqr", np.sin([1, 2, 4]))
-        is_series(TRANSFORMS[how](gs.vmap(lambda x, y: np.sum(x) * y))(table, np.array([1.0, 2.0, 3.0])), "pqr", [4, 14, 30])
-        is_series(TRANSFORMS[how](gs.vmap(lambda x, y: np.sum(x) * y))(table, y=table["a"]), "pqr", [4, 14, 40])
+        made = TRANSFORMS[how](gs.vmap(lambda x, y: np.sum(x) * y))
+        is_series(made(table, np.array([1.0, 2.0, 3.0])), "pqr", [4, 14, 30])
+        is_series(made(table, y=table["a"]), "pqr", [4, 14, 40])
 
     @pytest.mark.parametrize("axis, out", [(0, 0), (0, 1), (1, 0), (1, 1), (-1, -1)])
     def test_labels_of_examples(self, pd, table, how, axis, out):
@@ -358,13 +359,15 @@ class TestBatches:
             made(track, track.assign_coords(t=[1, 2]))
         got = TRANSFORMS[how](gs.vmap(lambda x, y: np.sum(x * y), in_axes=(0, 1)))(track, track.transpose())
         np.testing.assert_array_equal(got, [5, 34])
-        got = TRANSFORMS[how](gs.vmap(lambda d: np.sum(d["x"]) * d["y"]))(xr.Dataset({"x": track, "y": ("t", [1.0, 2.0])}))
+        data = xr.Dataset({"x": track, "y": ("t", [1.0, 2.0])})
+        got = TRANSFORMS[how](gs.vmap(lambda d: np.sum(d["x"]) * d["y"]))(data)
         np.testing.assert_array_equal(got, [3, 16])
 
     def test_quantities(self, xr, unit, how):
         x = unit.Quantity(np.array([1.0, 2.0]), "cm")
         is_quantity(TRANSFORMS[how](gs.vmap(lambda x: x ** 2))(x), [1, 4], unit.cm ** 2)
-        got = TRANSFORMS[how](gs.vmap(gs.grad(lambda x, k: k * x ** 2), in_axes=(0, None)))(x, unit.Quantity(2.0, "N/cm"))
+        made = TRANSFORMS[how](gs.vmap(gs.grad(lambda x, k: k * x ** 2), in_axes=(0, None)))
+        got = made(x, unit.Quantity(2.0, "N/cm"))
         is_quantity(got, [4, 8], unit.N)
         with pytest.raises(gs.KindError, match="DimensionalityError"):
             TRANSFORMS[how](gs.vmap(lambda x: np.exp(x)))(x)
@@ -408,7 +411,8 @@ def test_derivatives_of_sets(xr, unit, track):
     np.testing.assert_allclose(got["y"]["y"], np.zeros((2, 2)))
     assert gs.jacrev(f)(data).identical(gs.grad(f)(data))
     np.testing.assert_allclose(gs.jacfwd(lambda d: 2 * d["y"])(data)["y"], 2 * np.eye(2))
-    data = xr.Dataset({"x": ("t", unit.Quantity(np.array([1.0, 2.0]), "cm")), "y": ("t", unit.Quantity(np.ones(2), "s"))})
+    x, y = unit.Quantity(np.array([1.0, 2.0]), "cm"), unit.Quantity(np.ones(2), "s")
+    data = xr.Dataset({"x": ("t", x), "y": ("t", y)})
     got = gs.hessian(f)(data)
     is_quantity(got["x"]["x"], 4 * np.eye(2), unit.s)
     is_quantity(got["y"]["x"], [[2, 4], [2, 4]], unit.cm)
@@ -434,7 +438,8 @@ def test_a_unit_that_depends_on_what_is_differentiated(unit):
         return x ** n
 
     x = unit.Quantity(3.0, "cm")
-    for made in (gs.grad(power, argnums=1), gs.hessian(power, argnums=(0, 1)), gs.value_and_grad(power, argnums=(0, 1))):
+    for made in (gs.grad(power, argnums=1), gs.hessian(power, argnums=(0, 1)),
+                 gs.value_and_grad(power, argnums=(0, 1))):
         with pytest.raises(gs.KindError, match="the unit of the result depends on the number in argument 1"):
             made(x, 2.0)
     with pytest.raises(gs.KindError, match="depends on the number in argument 1"):
