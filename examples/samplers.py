@@ -163,8 +163,9 @@ def first_step(f, key, q, height, slope, step, variance, data):
     p, growing = np.asarray(gs.random.normal(key, q.shape)) / np.sqrt(variance), 0
     start = height - 0.5 * p @ (variance * p)
     for _ in range(50):
-        _, p_new, height_new, _ = leapfrog(f, q, p, slope, step, variance, data)
-        now = 1 if height_new - 0.5 * p_new @ (variance * p_new) - start > np.log(TARGET) else -1
+        with np.errstate(over="ignore", invalid="ignore"):      # of a step that is far too long
+            _, p_new, height_new, _ = leapfrog(f, q, p, slope, step, variance, data)
+            now = 1 if height_new - 0.5 * p_new @ (variance * p_new) - start > np.log(TARGET) else -1
         if growing == -now:
             break
         step, growing = step * 2.0 ** now, now
