@@ -118,7 +118,13 @@ def factor(q, data):
 
 
 def gaussian_process(q, data):
-    """Counts k ~ poisson(exp(f)), f a Gaussian process of x; rho ~ gamma(25, 4), alpha ~ normal(0, 2)."""
+    """Counts k ~ poisson(exp(f)), f a Gaussian process of x; rho ~ gamma(25, 4), alpha ~ normal(0, 2).
+
+    Where rho or alpha is above 54, at the end of steps that are too long, the covariance is singular to rounding; the
+    priors leave less than 1e-60 of the probability there.
+    """
+    if not (q[0] < 4.0 and q[1] < 4.0):
+        return -np.inf
     f = factor(q, data) @ q[2:]
     counts = np.sum(data["k"] * f - np.exp(f))
     priors = 25.0 * q[0] - 4.0 * np.exp(q[0]) - 0.125 * np.exp(2.0 * q[1]) + q[1]

@@ -56,6 +56,13 @@ def test_published_parameters():
     np.testing.assert_allclose(found[0, 1], [*np.exp(q[:2]), *np.linalg.cholesky(covariance) @ q[2:]], rtol=1e-12)
 
 
+def test_no_probability_where_the_covariance_is_singular():
+    data, far = read("gp_pois_regr-gp_pois_regr"), np.zeros(13)
+    for far[0], far[1] in ((9.0, 0.0), (0.0, 9.0), (np.nan, 0.0)):
+        height, slope = gs.value_and_grad(posteriors.gaussian_process)(far, data)
+        assert height == -np.inf and not slope.any()
+
+
 def test_the_solver_of_the_hares(monkeypatch):
     """With steps half as long the density is the same to a thousandth."""
     q, data = posteriors.MODELS["hudson_lynx_hare-lotka_volterra"][2], read("hudson_lynx_hare-lotka_volterra")
