@@ -86,8 +86,13 @@ def hares(z, alpha, beta, gamma, delta):
 def lotka_volterra(q, data):
     """Pelts of hares and lynxes in 1900-1920, with errors of their logarithms; q: logarithms of all parameters.
 
+<<<<<<< HEAD
     B. Carpenter, Predator-prey population dynamics: the Lotka-Volterra model in Stan (2018).
     By Runge and Kutta's method.
+=======
+    B. Carpenter, Predator-prey population dynamics: the Lotka-Volterra model in Stan (2018).  Solved by Runge and
+    Kutta's method.
+>>>>>>> e3
     """
     positive = np.exp(q)
     alpha, beta, gamma, delta = positive[0], positive[1], positive[2], positive[3]
@@ -118,7 +123,13 @@ def factor(q, data):
 
 
 def gaussian_process(q, data):
-    """Counts k ~ poisson(exp(f)), f a Gaussian process of x; rho ~ gamma(25, 4), alpha ~ normal(0, 2)."""
+    """Counts k ~ poisson(exp(f)), f a Gaussian process of x; rho ~ gamma(25, 4), alpha ~ normal(0, 2).
+
+    Where rho or alpha is above 54, at the end of steps that are too long, the covariance is singular to rounding; the
+    priors leave less than 1e-60 of the probability there.
+    """
+    if not (q[0] < 4.0 and q[1] < 4.0):
+        return -np.inf
     f = factor(q, data) @ q[2:]
     counts = np.sum(data["k"] * f - np.exp(f))
     priors = 25.0 * q[0] - 4.0 * np.exp(q[0]) - 0.125 * np.exp(2.0 * q[1]) + q[1]

@@ -58,7 +58,7 @@ def comes_back(first, last, total, variance):
 
 
 def turned_joined(a_first, a_last, a_total, b_first, b_last, b_total, variance):
-    """Whether neighbouring stretches, a before b, come back together, or each with the nearest point of the other."""
+    """Whether two neighbouring stretches, a before b, come back, as one or each with the nearest point of the other."""
     return (comes_back(a_first, b_last, a_total + b_total, variance)
             | comes_back(a_first, b_first, a_total + b_first, variance)
             | comes_back(a_last, b_last, a_last + b_total, variance))
@@ -163,8 +163,9 @@ def first_step(f, key, q, height, slope, step, variance, data):
     p, growing = np.asarray(gs.random.normal(key, q.shape)) / np.sqrt(variance), 0
     start = height - 0.5 * p @ (variance * p)
     for _ in range(50):
-        _, p_new, height_new, _ = leapfrog(f, q, p, slope, step, variance, data)
-        now = 1 if height_new - 0.5 * p_new @ (variance * p_new) - start > np.log(TARGET) else -1
+        with np.errstate(over="ignore", invalid="ignore"):      # of a step that is far too long
+            _, p_new, height_new, _ = leapfrog(f, q, p, slope, step, variance, data)
+            now = 1 if height_new - 0.5 * p_new @ (variance * p_new) - start > np.log(TARGET) else -1
         if growing == -now:
             break
         step, growing = step * 2.0 ** now, now

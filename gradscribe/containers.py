@@ -19,6 +19,13 @@ from gradscribe.ast_transform.source.diagnose import KindError
 from gradscribe.frames import public
 
 
+class Along(NamedTuple):
+    """What vmap needs of a class, to map over an axis of its objects."""
+    example: Callable[[Any, int], tuple[Any, Any]]
+    aligned: Callable[[Any, Any], bool]
+    build: Callable[[Any, Any, Any, int], Any]
+
+
 class Container(NamedTuple):
     """The record of a class: its functions, as for register_container, and whether subclasses are included."""
     values: Callable[[Any], Any]
@@ -29,6 +36,7 @@ class Container(NamedTuple):
     outer: Callable[[Any, Any, Any], Any] | None = None
     fits: Callable[[Any, Any], bool] | None = None
     subclasses: bool = False
+    along: Along | None = None
 
 
 CONTAINERS: dict[type, Container] = {}
@@ -44,7 +52,8 @@ def register_container(cls: type, values: Callable[[Any], Any], labels: Callable
                        build: Callable[[Any, Any], Any], *, same: Callable[[Any, Any], bool] = operator.eq,
                        derivative: Callable[[Any, Any, Any], Any] | None = None,
                        outer: Callable[[Any, Any, Any], Any] | None = None,
-                       fits: Callable[[Any, Any], bool] | None = None, subclasses: bool = False) -> None:
+                       fits: Callable[[Any, Any], bool] | None = None, subclasses: bool = False,
+                       along: tuple | None = None) -> None:
     """Register a class of arrays with labels or units, as arguments and results of transformed functions.
 
     values(x): the array, or a list, tuple or dict of arrays, that the function gets for an object x.
@@ -59,6 +68,9 @@ def register_container(cls: type, values: Callable[[Any], Any], labels: Callable
     fits(labels of an object, labels of its tangent): whether these belong together, as metres and feet do; without it,
     `same`.
     subclasses: whether objects of subclasses are taken too.
+    along: for vmap, functions (example, aligned, build).  example(x, axis): the first example along an axis, and the
+    labels of that axis or None.  aligned(labels, labels): whether two axes may be mapped together.  build(labels of the
+    axis, y, values, axis): the results of all examples, where y is that of one; without it, vmap returns arrays.
 
     A gradient has the labels of its argument.  Other classes than these are pytree nodes: gs.tree_util.
 
@@ -77,7 +89,8 @@ def register_container(cls: type, values: Callable[[Any], Any], labels: Callable
         raise KindError(f"a class is needed, not {cls!r}")
     if cls in CONTAINERS or cls in PLAIN:
         raise ValueError(f"{cls.__name__} is registered already")
-    CONTAINERS[cls] = Container(values, labels, build, same, derivative, outer, fits, subclasses)
+    CONTAINERS[cls] = Container(values, labels, build, same, derivative, outer, fits, subclasses,
+                                None if along is None else Along(*along))
     _found.clear()
 
 

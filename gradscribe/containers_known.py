@@ -32,16 +32,34 @@ def _pandas():
         return pandas.DataFrame(values, index=labels[0], columns=labels[1])
 
     def same_series(a, b):
-        return a[0].equals(b[0]) and a[1] == b[1]
+        return a[0].identical(b[0]) and type(a[1]) is type(b[1]) and a[1] == b[1]
 
     def same_frame(a, b):
-        return a[0].equals(b[0]) and a[1].equals(b[1])
+        return a[0].identical(b[0]) and a[1].identical(b[1])
 
     def square(y, x, values):
         return pandas.DataFrame(values, index=y[0], columns=x[0])
+
+    def entry(series, axis):
+        return _column(series)[0], series.index
+
+    def row(frame, axis):
+        index, columns = (frame.index, frame.columns) if axis % 2 == 0 else (frame.columns, frame.index)
+        return pandas.Series(np.take(_columns(frame), 0, axis), index=columns), index
+
+    def batch(index, y, values, axis):
+        """A Series of numbers, a DataFrame of Series; arrays of arrays."""
+        if isinstance(y, pandas.Series):
+            index, columns = (index, y.index) if axis == 0 else (y.index, index)
+            return pandas.DataFrame(values, index=index, columns=columns)
+        return pandas.Series(values, index=index) if values.ndim == 1 else values
+
+    def aligned(a, b):
+        return a.equals(b)
     register_container(pandas.Series, _column, lambda s: (s.index, s.name), of_series, same=same_series, outer=square,
-                       fits=lambda a, b: a[0].equals(b[0]))
-    register_container(pandas.DataFrame, _columns, lambda d: (d.index, d.columns), of_frame, same=same_frame)
+                       fits=lambda a, b: a[0].equals(b[0]), along=(entry, aligned, batch))
+    register_container(pandas.DataFrame, _columns, lambda d: (d.index, d.columns), of_frame, same=same_frame,
+                       fits=lambda a, b: a[0].equals(b[0]) and a[1].equals(b[1]), along=(row, aligned, batch))
 
 
 def _column(series):
@@ -79,23 +97,61 @@ def _xarray():
         return xarray.Dataset({name: (dims[name], values[name]) for name in dims}, coords=coords)
 
     def same_array(a, b):
-        return a[0] == b[0] and a[2] == b[2] and a[1].equals(b[1])
+        return a[0] == b[0] and a[2] == b[2] and a[1].identical(b[1])
 
     def same_set(a, b):
+        return fits_set(a, b) and a[1].identical(b[1])
+
+    def fits_set(a, b):
         return a[0] == b[0] and list(a[0]) == list(b[0]) and a[1].equals(b[1])
 
     def outer(y, x, values):
-        """Dimensions of y, then those of x; of two of one name, the second is called name_in."""
-        taken = {d: f"{d}_in" if d in y[0] else d for d in x[0]}
+        """Dimensions of y, then those of x; of two of one name, the second is called name_in, or name_in_in..."""
+        taken: dict = {}
+        for d in x[0]:
+            name = d
+            while name in y[0] or name in taken.values() or name != d and name in x[0]:
+                name = f"{name}_in"
+            taken[d] = name
         coords = {**_indexed(y), **{taken[d]: v for d, v in _indexed(x).items()}}
         return xarray.DataArray(values, coords=coords, dims=(*y[0], *taken.values()))
 
+    def first(array, axis):
+        """The example, and an array along the mapped dimension, with the coordinates of that alone."""
+        dim = array.dims[axis]
+        rest = array.isel({d: 0 for d in array.dims if d != dim}, drop=True).drop_attrs(deep=False)
+        return array.isel({dim: 0}, drop=True), rest.copy(data=np.zeros(rest.shape)).rename(None)
+
+    def aligned(a, b):
+        return a.equals(b)
+
+    def batch(axis_of, y, values, axis):
+        """A DataArray; an array of arrays, whose dimensions have no names."""
+        dim, = axis_of.dims
+        if not isinstance(y, xarray.DataArray):
+            return xarray.DataArray(values, dims=(dim,), coords=axis_of.coords) if values.ndim == 1 else values
+        if dim in y.dims:
+            return values
+        dims, coords = list(y.dims), axis_of.coords.to_dataset().merge(y.coords.to_dataset()).coords
+        dims.insert(axis, dim)
+        return xarray.DataArray(values, dims=dims, coords=coords, name=y.name)
+
     def _indexed(labels):
         return {d: labels[1][d].values for d in labels[0] if d in labels[1]}
-    register_container(xarray.DataArray, lambda a: a.data, lambda a: (a.dims, a.coords.copy(), a.name), of_array,
-                       same=same_array, outer=outer, fits=lambda a, b: a[0] == b[0] and a[1].equals(b[1]))
-    register_container(xarray.Dataset, lambda d: {name: d[name].data for name in d.data_vars},
-                       lambda d: ({name: d[name].dims for name in d.data_vars}, d.coords.copy()), of_set, same=same_set)
+    register_container(xarray.DataArray, _numbers, lambda a: (a.dims, a.coords.copy(), a.name), of_array,
+                       same=same_array, outer=outer, fits=lambda a, b: a[0] == b[0] and a[1].equals(b[1]),
+                       along=(first, aligned, batch))
+    register_container(xarray.Dataset, lambda d: {name: _numbers(d[name]) for name in d.data_vars},
+                       lambda d: ({name: d[name].dims for name in d.data_vars}, d.coords.copy()), of_set, same=same_set,
+                       fits=fits_set)
+
+
+def _numbers(array):
+    if array.dtype.kind not in NUMBERS:
+        named = "" if array.name is None else f" ({array.name})"
+        raise KindError(f"a DataArray{named} of {array.dtype} is given: it is not an array of numbers", None,
+                        "Convert it: array.astype(float), or leave it out of a Dataset: dataset.drop_vars(name).")
+    return array.data
 
 
 def _pint():
@@ -122,11 +178,14 @@ def _pint():
         one = next(u for u in (x, y, dy) if u is not None)._REGISTRY.Unit("dimensionless")
         return (one if y is None else y) * (one if dy is None else dy) / (one if x is None else x)
 
+    def first(quantity, axis):
+        return quantity._REGISTRY.Quantity(np.take(quantity.magnitude, 0, axis), quantity.units), None
+
     def same(a, b):
         return a._REGISTRY is b._REGISTRY and a == b
     register_container(pint.Quantity, in_root, lambda q: q.units, of_root, same=same, derivative=adjoint,
                        fits=lambda a, b: a._REGISTRY is b._REGISTRY and a.dimensionality == b.dimensionality,
-                       subclasses=True)
+                       subclasses=True, along=(first, same, lambda axis_of, y, values, axis: values))
 
 
 def announce() -> None:

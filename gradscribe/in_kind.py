@@ -12,7 +12,7 @@ What comes back, by transformation:
 - gradients and adjoints: the objects that they belong to, with units of the result over units of the argument
 - values and tangents of results: what the function itself returns for the objects
 - Jacobians and Hessians: arrays, or what `outer` of a record makes of them; units as above
-- batches (vmap): arrays
+- batches (vmap): what the function returns for an example, with the labels of the mapped axis
 """
 import copy
 import sys
@@ -26,7 +26,7 @@ import numpy as np
 
 from gradscribe.ast_transform.core.children import children_of, registered
 from gradscribe.ast_transform.requirements import place_of
-from gradscribe.ast_transform.source.diagnose import KindError
+from gradscribe.ast_transform.source.diagnose import KindError, TransformError
 from gradscribe.ast_transform.transforms import grad_places
 from gradscribe.containers import Container, container_of
 from gradscribe.frames import public
@@ -49,6 +49,7 @@ class Meaning(NamedTuple):
     """What the user's function returns for objects with some labels; `result` is MISSING if it does not take them.
 
     version: the version of the function: another one is made when something else is read from outside.
+    others: of the other arguments, what labels and units of the result may depend on.
     """
     version: Any
     labels: list
@@ -189,8 +190,12 @@ def block_of(y: Any, x: Any, made: Any) -> Any:
     record, whole = container_of(type(y)), container_of(type(x))
     if made is None:
         return None
-    if not np.shape(as_numpy(y)) and np.ndim(made) == np.ndim(as_numpy(x)):
+    if record is not None and parts_of(record.values(y)):       # a Dataset: blocks by name, as for a dict
+        return _by_leaf(lambda part, its: block_of(part, x, its), record.values(y), made)
+    if not np.shape(as_numpy(y)) and fits(x if whole is None else whole.values(x), made):
         return adjoint_of(x, made, units_of(y))
+    if whole is not None and parts_of(whole.values(x)):
+        return paired(lambda part, its: block_of(y, part, its), whole.values(x), made)
     made = in_units(made, units_of(x), units_of(y), None)
     if record is not None and record.derivative is None and np.ndim(made) == np.ndim(as_numpy(y)):
         return as_result(y, made)
@@ -283,8 +288,32 @@ def value(call: Call, meaning: Meaning, result: Any) -> Any:
 
 
 def batch(call: Call, meaning: Meaning, result: Any) -> Any:
-    """Arrays, since the labels of an example are not those of a batch."""
-    return result
+    """What the function returns for an example, with the labels of the mapped axis."""
+    known = Axes(call).found
+
+    def one(y, made, axis):
+        record = container_of(type(y))
+        values = y if record is None else record.values(y)
+        if axis is None or made is None or np.ndim(made) != np.ndim(as_numpy(values)) + 1:
+            return made if axis is not None else as_result(y, made)
+        units = record if record is not None and record.derivative is not None else container_of(type(values))
+        if units is not None:               # those of quantities, which may be in a DataArray
+            made = units.build(units.labels(y if units is record else values), made)
+            if units is record:
+                return made
+        return made if known is None else known.along.build(known.labels, y, made, axis % np.ndim(made))
+    y = meaning.result
+    return result if y is MISSING else spread(one, y, result, call.transform.settings.out_axes)
+
+
+def spread(function: Callable, value: Any, made: Any, axes: Any) -> Any:
+    """`made` with function(leaf of value, of made, its axis), where axes may stop at an inner node."""
+    parts = [] if container_of(type(value)) is not None else parts_of(value)
+    if not parts:
+        return function(value, made, axes)
+    theirs = parts_of(axes) if parts_of(axes) else [axes] * len(parts)
+    rest = iter([spread(function, *each) for each in zip(parts, parts_of(made), theirs)])
+    return mapped(lambda _: next(rest), made)
 
 
 RESULTS = {"grad": gradient, "value_and_grad": gradient, "jacfwd": jacobian, "jacrev": jacobian, "vjp": pullback,
@@ -316,9 +345,19 @@ def called_in_kind(made: Any, args: tuple, kwargs: dict[str, Any]) -> Any:
     places, others = inner.transform.split(None, list(range(len(args))))
     call = Call(inner, inner.transform, [args[k] for k in places], kwargs, [args[k] for k in others],
                 [*(one for k in places for one in held[k]), *by_word], [*(plain[k] for k in places), *words.values()])
-    meaning = no_meaning(call) if results is batch else meaning_of(call, made.version_for(plain, words))
+    try:
+        version = made.version_for(plain, words)
+    except TransformError as error:
+        if call.held and not isinstance(error, KindError):
+            error.advice = f"{error.advice}\n{_numbers_of(call)}".lstrip()
+        raise
+    meaning = (meaning_of_example if results is batch else meaning_of)(call, version)
     check_further(call, meaning)
     return results(call, meaning, made(*plain, **words))
+
+
+def _numbers_of(call):
+    return f"The function is read for the numbers of the {_names(call)}, whose own methods and attributes are not read."
 
 
 def refusal(what: str) -> KindError:
@@ -360,12 +399,66 @@ def linear_in_kind(make: Callable, made: Any, fun: Callable, primals: tuple, has
     return value, LinearInKind(derivative, call, meaning), *(aux_of(meaning, part) for part in aux)
 
 
-def no_meaning(call: Call) -> Meaning:
-    """For batches: no example is an object, so units, which a result would have, are refused."""
-    if measured(call):
-        raise KindError("quantities with units are given to vmap, which does not see the units of one example",
-                        place_of(call.made.base), "Give it numbers: quantity.to_base_units().magnitude.")
-    return Meaning(None, [], (), MISSING)
+class Axis(NamedTuple):
+    """The labels of the mapped axis, and the functions of the class that has them."""
+    along: Any
+    labels: Any
+
+
+class Axes:
+    """The mapped axes of a batch, and its first example.
+
+    args, words: the example's; found: the labelled axis that it was taken along, or None; empty: there is no example.
+    """
+
+    def __init__(self, call: Call):
+        self.base, self.empty = call.made.base, False
+        self.found: Axis | None = None
+        settings, count = call.transform.settings, len(call.primals)
+        axes = list(settings.in_axes) if isinstance(settings.in_axes, (tuple, list)) else [settings.in_axes] * count
+        self.args = [spread(self.example, v, v, None if k in settings.static else axis)
+                     for k, (v, axis) in enumerate(zip(call.primals, axes))]
+        self.words = {k: spread(self.example, v, v, 0) for k, v in call.words.items()}
+
+    def example(self, value: Any, _: Any, axis: Any) -> Any:
+        """The first example of an argument along an axis; None: all examples share it."""
+        record = container_of(type(value))
+        if axis is None or value is None:
+            return value
+        if record is None or record.along is None:
+            if units_of(value) is not None:
+                raise KindError(f"a {type(value).__name__} with units is given to vmap, which does not see the units "
+                                "of one example", place_of(self.base), "Give it numbers, in coherent units.")
+            numbers = as_values(value)
+            return paired(lambda part, _: self.first(part, axis), numbers, numbers)
+        if not np.shape(as_numpy(record.values(value)))[axis]:
+            self.empty = True
+            return value
+        made, labels = record.along.example(value, axis)
+        if labels is not None:
+            known = self.found = self.found or Axis(record.along, labels)
+            if type(labels) is not type(known.labels) or not record.along.aligned(known.labels, labels):
+                raise KindError(f"the labels along the mapped axis of a {type(value).__name__} are others than those "
+                                "of an argument before it", place_of(self.base),
+                                "Give both the same labels in the same order.")
+        return made
+
+    def first(self, array, axis):
+        """The first example of an array; of an axis without any, the array itself."""
+        if np.shape(array)[axis]:
+            return np.take(array, 0, axis)
+        self.empty = True
+        return array
+
+
+def meaning_of_example(call: Call, version: Any) -> Meaning:
+    """What the function returns for the first example of a batch; MISSING if there is none."""
+    made = Axes(call)
+    held: list[Held] = []
+    if made.empty:
+        return Meaning(None, [], (), MISSING)
+    plain = [taken(v, held) for v in (*made.args, *made.words.values())]
+    return meaning_of(call._replace(primals=made.args, words=made.words, held=held, plain=plain), version)
 
 
 def check_further(call: Call, meaning: Meaning) -> None:
@@ -415,6 +508,8 @@ def meaning_of(call: Call, version: Any) -> Meaning:
                 a is b and a.same(x, y) for (a, x), (b, y) in zip(meaning.labels, labels)):
             return meaning
     meaning = Meaning(version, labels, others, compared(call))
+    if units:
+        check_units_stay(call, meaning)
     known.insert(0, meaning)
     del known[KEPT:]
     return meaning
@@ -454,8 +549,7 @@ def compared(call: Call) -> Any:
     outside the function's domain, at the arguments.
     """
     base, failed, found, outside = call.made.base, None, MISSING, None
-    packages = {cls.__module__.partition(".")[0] for held in call.held if held.record.derivative is not None
-                for cls in type(held.value).__mro__} - {"builtins"}
+    packages = _packages(call)
     for near in (True, False):
         given = _moved if near else _copied
         args, words = given(call.primals), given(call.words)
@@ -479,6 +573,55 @@ def compared(call: Call) -> Any:
         raise KindError(f"the function does not take these objects ({_names(call)}): {type(failed).__name__}: {failed}",
                         place_of(base), _way_out(call)) from failed
     return MISSING
+
+
+def check_units_stay(call: Call, meaning: Meaning) -> None:
+    """Raises KindError if the unit of a result depends on a number that it is differentiated by, as that of x**n on n.
+
+    The derivative would depend on the units in which x is given.
+    """
+    y = result_of(call, meaning)
+    for place in differentiated(call):
+        args, words = list(_copied(call.primals)), _copied(call.words)
+        part = words if isinstance(place, str) else args
+        part[place] = with_values(_scaled, part[place])
+        outcome = _run(call.made.base, args, words)
+        if getattr(call.transform.settings, "aux", False) and isinstance(outcome, tuple):
+            outcome = outcome[0]
+        failed = isinstance(outcome, Exception)
+        if type(outcome).__module__.partition(".")[0] in _packages(call) if failed else not same_units(y, outcome):
+            raise KindError(f"the unit of the result depends on the number in argument {place}, which the derivative "
+                            "is asked for", place_of(call.made.base),
+                            "Divide by a quantity of one unit first: (x / x0)**n.")
+
+
+def same_units(value: Any, other: Any) -> bool:
+    """Whether the parts of two results have units of one kind."""
+    found: list[tuple] = []
+    paired(lambda a, b: found.append((units_of(a), units_of(b))), value, other)
+    return all(a is b is None or a is not None and b is not None and
+               (a.record.fits or a.record.same)(a.labels, b.labels) for a, b in found)
+
+
+def differentiated(call: Call) -> list:
+    """The places of the arguments that the derivative is asked for; none for values."""
+    if call.transform.prefix in ("jit", "vmap"):
+        return []
+    if call.transform.prefix in ("vjp", "jvp"):
+        return list(range(len(call.primals)))
+    return list(grad_places(None, call.transform.settings, call.made.base, call.primals, call.words))
+
+
+def _scaled(number):
+    """A number, or an array, a little away."""
+    inexact = isinstance(number, float) or isinstance(number, (np.ndarray, np.generic)) and number.dtype.kind in "fc"
+    return number * (1 + APART) + APART if inexact else number
+
+
+def _packages(call):
+    """The packages of the quantities that are given."""
+    return {cls.__module__.partition(".")[0] for held in call.held if held.record.derivative is not None
+            for cls in type(held.value).__mro__} - {"builtins"}
 
 
 def _names(call):

@@ -62,37 +62,20 @@ def test_gradient_of_the_convolutions():
 @pytest.mark.slow
 def test_draws_have_the_posterior(tmp_path, capsys):
     found = hmc.main(["--quick", "--out", str(tmp_path)])
-    assert found.draws == 2000 and np.all(found.effective > 200)
+    assert found.draws == 2000 and np.all(found.effective > 200) and np.all(found.r_hat < 1.02)
+    assert found.divergences == 0 and min(found.per_gradient) > 0.02
     assert np.all(np.abs(found.mean - found.exact_mean) < 4 * found.error)
     np.testing.assert_allclose(found.sd, found.exact_sd, rtol=0.15)
     assert np.all(np.abs(found.mean - found.mle) < found.exact_sd)
-    assert 0.7 < found.acceptance < 0.95
+    assert 0.75 < found.acceptance < 0.97
     assert "Probability of distress at 31 °F: 98" in capsys.readouterr().out
     assert is_picture(tmp_path / "hmc.png")
-
-
-@pytest.mark.slow
-def test_compiled_chain_is_the_plain_one():
-    x, y, key = hmc.predictors(hmc.TEMPERATURE), hmc.DISTRESS, gs.random.key(5)
-    for plain, compiled in zip(hmc.sample(key, np.zeros(2), 3, 20, x, y),
-                               gs.jit(hmc.sample)(key, np.zeros(2), 3, 20, x, y), strict=True):
-        np.testing.assert_allclose(compiled, plain, rtol=1e-9)
 
 
 def test_most_likely_parameters():
     """Of the O-rings as published: log-odds of 15.0429 - 0.2322 t at t °F."""
     found = hmc.highest(hmc.log_likelihood, hmc.predictors(hmc.TEMPERATURE), hmc.DISTRESS)
     np.testing.assert_allclose([found[0] - 7.0 * found[1], found[1] / 10.0], [15.0429, -0.2322], atol=5e-5)
-
-
-def test_effective_size():
-    """Of independent draws all of them; of a first-order autoregression n (1 - a) / (1 + a)."""
-    noise = np.random.default_rng(0).standard_normal((4, 20000))
-    assert hmc.effective_size(noise) == pytest.approx(80000, rel=0.1)
-    chains = noise.copy()
-    for i in range(1, 20000):
-        chains[:, i] += 0.5 * chains[:, i - 1]
-    assert hmc.effective_size(chains) == pytest.approx(80000 / 3, rel=0.1)
 
 
 @pytest.mark.slow

@@ -33,8 +33,13 @@ class Length:
     def __mul__(self, other):
         return Length(self.number * other.number, self.power + other.power)
 
+    def __pow__(self, exponent):
+        return Length(self.number ** exponent, self.power * exponent)
 
-gs.register_container(Track, lambda t: t.heights, lambda t: t.name, lambda name, heights: Track(heights, name))
+
+gs.register_container(Track, lambda t: t.heights, lambda t: t.name, lambda name, heights: Track(heights, name),
+                      along=(lambda t, axis: (t.heights[0], t.name), lambda a, b: a == b,
+                             lambda name, y, heights, axis: Track(heights, name)))
 gs.register_container(Length, lambda x: x.number, lambda x: x.power, lambda power, number: Length(number, power),
                       derivative=lambda x, y, dy: (y or 0) + (dy or 0) - (x or 0))
 NORTH, SOUTH = Track(np.array([0.5, 1.5, 2.5]), "north"), Track(np.array([1.0, 1.0, 2.0]), "south")
@@ -92,3 +97,17 @@ def labels_on_many_devices():
     def f(t):
         return t * 2
     gs.pmap(f)(NORTH)
+
+
+@refused(KindError)
+def batch_whose_labels_do_not_align():
+    def f(s, t):
+        return s * t
+    gs.vmap(f)(NORTH, SOUTH)
+
+
+@refused(KindError)
+def unit_of_the_result_that_depends_on_the_argument():
+    def f(x, n):
+        return x ** n
+    gs.grad(f, argnums=1)(Length(2.0, 1), 3.0)

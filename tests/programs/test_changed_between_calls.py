@@ -9,6 +9,7 @@ import pytest
 from programs.checks import differences
 
 import gradscribe as gs
+from gradscribe import transformed
 from gradscribe.ast_transform.source.read import from_text
 
 X = np.array([0.3, 0.4, 0.5])
@@ -325,3 +326,44 @@ def test_the_text_of_an_object_is_made_again():
     made = [gs.grad(lambda x: x * len(f"{held}")), gs.grad(lambda x: x * len(str(held)))]
     for held.v in (1, 77777):
         assert [df(1.0) for df in made] == [len(str(held))] * 2
+
+
+FACTORS = (2.0, (3.0, 4.0))
+STEPS = [1.0, 2.0]
+
+
+def scaled(x):
+    return x * FACTORS[1][0] + STEPS[0]
+
+
+def shifted(x):
+    return x + STEPS[0] * FACTORS[0]
+
+
+def test_a_name_that_is_read_often_is_checked_once(monkeypatch):
+    """Functions of one module read the same names; a tuple of numbers cannot change in place."""
+    checked, make = [], transformed._guard
+
+    def counted(holder, name, value):
+        checked.append(name)
+        return make(holder, name, value)
+    monkeypatch.setattr(transformed, "_guard", counted)
+
+    def f(x):
+        for _ in range(3):
+            x = scaled(shifted(scaled(scaled(x))))
+        return shifted(scaled(x))
+
+    made = gs.grad(f)
+    assert made(1.0) == 3.0 ** 10
+    assert sorted(set(checked)) == sorted(checked)
+    assert {"FACTORS", "STEPS", "scaled"} <= set(checked)
+    value = gs.value_and_grad(scaled)
+    assert value(1.0) == (4.0, 3.0)
+    STEPS[0] = 5.0
+    try:
+        assert value(1.0) == (8.0, 3.0)
+    finally:
+        STEPS[0] = 1.0
+    monkeypatch.setitem(globals(), "FACTORS", (2.0, (7.0, 4.0)))
+    assert value(1.0) == (8.0, 7.0) and made(1.0) == 7.0 ** 10
