@@ -86,13 +86,8 @@ def hares(z, alpha, beta, gamma, delta):
 def lotka_volterra(q, data):
     """Pelts of hares and lynxes in 1900-1920, with errors of their logarithms; q: logarithms of all parameters.
 
-<<<<<<< HEAD
-    B. Carpenter, Predator-prey population dynamics: the Lotka-Volterra model in Stan (2018).
-    By Runge and Kutta's method.
-=======
     B. Carpenter, Predator-prey population dynamics: the Lotka-Volterra model in Stan (2018).  Solved by Runge and
     Kutta's method.
->>>>>>> e3
     """
     positive = np.exp(q)
     alpha, beta, gamma, delta = positive[0], positive[1], positive[2], positive[3]
@@ -229,10 +224,11 @@ def draw(results, folder):
         axes.axvspan(-2, 2, color="0.93")
         axes.plot(found.off[0], places, "o", label="mean")
         axes.plot(found.off[1], places, "x", label="mean square")
-        axes.set(title=name.partition("-")[0], xlim=(-4.5, 4.5), xlabel="off by so many standard errors")
+        axes.set(title=name.partition("-")[0], xlim=(-4.5, 4.5))
         axes.set_yticks(places, found.names)
         axes.invert_yaxis()
-    axes.legend()
+    drawn.supxlabel("off by so many standard errors")
+    drawn.legend(*axes.get_legend_handles_labels(), loc="outside lower right", ncols=2)
     shown.save(drawn, folder, "posteriors.png")
 
 
