@@ -224,10 +224,11 @@ def draw(results, folder):
         axes.axvspan(-2, 2, color="0.93")
         axes.plot(found.off[0], places, "o", label="mean")
         axes.plot(found.off[1], places, "x", label="mean square")
-        axes.set(title=name.partition("-")[0], xlim=(-4.5, 4.5), xlabel="off by so many standard errors")
+        axes.set(title=name.partition("-")[0], xlim=(-4.5, 4.5))
         axes.set_yticks(places, found.names)
         axes.invert_yaxis()
-    axes.legend()
+    drawn.supxlabel("off by so many standard errors")
+    drawn.legend(*axes.get_legend_handles_labels(), loc="outside lower right", ncols=2)
     shown.save(drawn, folder, "posteriors.png")
 
 
