@@ -37,7 +37,7 @@ def error_bound(fun: Callable, inputs: Any = None) -> Transformed:
     >>> import numpy as np, gradscribe as gs
     >>> value, bound = gs.error_bound(lambda x: (1.0 - np.cos(x)) / x ** 2)(1e-4)
     >>> bool(abs(value - 0.5) < bound), round(float(gs.digits(value, bound)), 1)
-    (True, 6.8)
+    (True, 6.7)
     """
     if not callable(fun):
         raise KindError(f"a function is needed, not {fun!r}")

@@ -217,7 +217,7 @@ class _Block:
         if others or not isinstance(v, Var) or not _is_float(v) or not _is_float(target):
             return None
         (term,) = self.one(v, at, absorbed)
-        if not absorbed or abs(term.coefficient) == 1 or not term.above:
+        if not absorbed or not _moves_exactly(term.coefficient) or not term.above:
             return None
         writer = _Writer(step, self.is_call)
         rest = writer.product(term._replace(coefficient=1))
@@ -435,7 +435,12 @@ def _without_roots(term, radicands):
 def _has_number_inside(value, terms):
     """Whether a value is a product like a * (2 * b), which reads better as 2 * a * b."""
     return role(value) == "product" and not any(map(_is_number, value.args)) and len(terms) == 1 and \
-        abs(terms[0].coefficient) != 1 and terms[0].divisor == 1 and not terms[0].below
+        _moves_exactly(terms[0].coefficient) and terms[0].divisor == 1 and not terms[0].below
+
+
+def _moves_exactly(number):
+    """Whether a factor of a product may stand elsewhere in it without another rounding: a power of two, but not 1."""
+    return abs(number) != 1 and math.frexp(abs(number))[0] == 0.5
 
 
 def _common_factors(terms):

@@ -22,12 +22,12 @@ error_bound_f(x):
     t = x * x
     t_1 = abs(t)
     t_2 = 1.12e-16 * t_1
-    t_err = t_2 + 2.3e-308
+    prod_x_err = t_2 + 2.3e-308
     t_3 = t + 1.0
     t_4 = abs(t_3)
     t_5 = 1.12e-16 * t_4
-    t_err_1 = t_err + t_5
-    return (t_3, t_err_1)
+    total_err = prod_x_err + t_5
+    return (t_3, total_err)
 """
 import decimal
 import inspect

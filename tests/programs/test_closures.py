@@ -220,4 +220,4 @@ def test_variables_that_inner_functions_set(f):
 
 def test_such_variables_keep_their_names():
     source = gs.grad(added_up_in_a_loop).source_for(np.ones(3))
-    assert "            total = total + v * v\n" in source
+    assert "            total += v * v\n" in source

@@ -43,7 +43,7 @@ def test_passes_of_while_and_break():
             s = s + x * k
         return s
     found = timed(Transformed(f, identity()), 0.5, 20)
-    assert [found[text].passes for text in ("while k < n:", "k = k + 1", "if k > 6:", "break", "s = s + x * k")] == [
+    assert [found[text].passes for text in ("while k < n:", "k += 1", "if k > 6:", "break", "s = s + x * k")] == [
         8, 8, 4, 1, 3]
 
 

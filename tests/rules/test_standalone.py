@@ -281,5 +281,6 @@ def test_parts_are_complete(rule):
         known = {*rule.arguments, "y"} | {
             "vjp": {"dy"}, "jvp": {name + "_dot"}, "batch": {"first", "batched", "flags", "rank", "count", "units"},
             "error": {f"{a}_err" for a in rule.arguments}, "rounding": {"u"}, "residual": {"u"},
+            "certain": {"u", "least", *(f"{a}_err" for a in rule.arguments)},
         }.get(stem, set())
         assert set(inspect.signature(part).parameters) <= known
