@@ -16,9 +16,9 @@ does not slice the adjoint of the array in each iteration.  Reads of views of su
 f(a):
     b = a[slice(1, None, None)]
     n_0 = shape_of(b, 0)
-    run_length_n_0 = run_length(1, n_0, 1)
+    run_length = run_length(1, n_0, 1)
     enter a_1 = a
-    for i_1 in range(run_length_n_0), i of range(1, n_0, 1):
+    for i_1 in range(run_length), i of range(1, n_0, 1):
         b_1 = a_1[slice(1, None, None)]
         t = i - 1
         b_2 = a_1[i]
