@@ -16,6 +16,7 @@ jvp_f(x, x_dot):
     return (t, prod_x_dot)
 """
 import operator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -319,24 +320,12 @@ class Forward:
         if rule.mode == "vmap":
             self.batch_rule(step, callee)
             return
-        if rule.mode != "jvp":
-            raise RuleError(f"{callee.label} has a custom reverse rule only, forward mode is asked for", step.origin,
-                            "Give it gs.custom_jvp, which serves both modes.")
-        args = given_to_rule(step, self.active)
-        fixed = [args[k] for k in rule.nondiff_argnums]
-        primals = [a for k, a in enumerate(args) if k not in rule.nondiff_argnums]
 
-        def dot_of(value):
-            if isinstance(value, Struct):
-                return Struct(value.kind, [dot_of(i) for i in value.items], value.keys, value.cls)
+        def moving(value):
             dot = self.tangent.get(value) if isinstance(value, Var) else None
-            zero = value not in self.active or isinstance(dot, Const) and dot.value == 0
-            absent = rule.symbolic_zeros and is_array(value) and zero
-            return zero_of(self.reader, value) if absent else self.of(value)
+            return None if value not in self.active or is_zero(dot) else self.of(value)
 
-        given = [*fixed, Struct("tuple", primals), Struct("tuple", [dot_of(a) for a in primals])]
-        ys, dots = (leaves_by_rule(callee, result_operand(self.reader, without_zeros(self.reader, part)), "the rule",
-                                   step.origin) for part in pair_of(self.reader, callee, given, step))
+        ys, dots = read_own_rule(self, step, moving)
         for t, y, dot in zip(step.targets, ys, dots):
             self.build.block.append(Let((t,), y, step.origin))
             if t.fact.differentiable:
@@ -644,6 +633,37 @@ class Forward:
             outer.append(While(carries, step.head, step.test, body, step.origin, step.policy))
 
     step_For = step_While = loop
+
+def is_zero(node: Any) -> bool:
+    return isinstance(node, Const) and node.value == 0
+
+
+def read_own_rule(forward: Forward, step: Let, moving: Callable[[Any], Any]) -> list[list]:
+    """[values, tangents] of the results of a function with a custom rule for forward mode.
+
+    moving: gives the tangent of an argument, or None if that is zero.
+    """
+    callee, reader = step.value.function, forward.reader
+    rule = callee.custom.rule
+    if rule.mode != "jvp":
+        raise RuleError(f"{callee.label} has a custom reverse rule only, forward mode is asked for", step.origin,
+                        "Give it gs.custom_jvp, which serves both modes.")
+    args = given_to_rule(step, forward.active)
+    fixed = [args[k] for k in rule.nondiff_argnums]
+    primals = [a for k, a in enumerate(args) if k not in rule.nondiff_argnums]
+
+    def dot_of(value):
+        if isinstance(value, Struct):
+            return Struct(value.kind, [dot_of(i) for i in value.items], value.keys, value.cls)
+        dot = moving(value)
+        if dot is not None:
+            return dot
+        return zero_of(reader, value) if rule.symbolic_zeros and is_array(value) else forward.of(value)
+
+    given = [*fixed, Struct("tuple", primals), Struct("tuple", [dot_of(a) for a in primals])]
+    return [leaves_by_rule(callee, result_operand(reader, without_zeros(reader, part)), "the rule", step.origin)
+            for part in pair_of(reader, callee, given, step)]
+
 
 def operation_of(step: Let) -> Any:
     """The operation of a statement; of one that takes one of several results, the operation that returns these."""

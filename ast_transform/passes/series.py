@@ -38,11 +38,9 @@ from gradscribe.ast_transform.core.rule import Rule
 from gradscribe.ast_transform.passes.activity import active_values, passes_on, rule_of
 from gradscribe.ast_transform.passes.anf import spelled
 from gradscribe.ast_transform.passes.callees import has_custom_rule
-from gradscribe.ast_transform.passes.jvp import Forward, operation_of
+from gradscribe.ast_transform.passes.jvp import Forward, operation_of, read_own_rule
 from gradscribe.ast_transform.passes.simplify import key_of
-from gradscribe.ast_transform.passes.symbolic import is_array, pair_of, without_zeros, zero_of
 from gradscribe.ast_transform.passes.tangents import expanded
-from gradscribe.ast_transform.reader.derivatives import given_to_rule, leaves_by_rule, result_operand
 from gradscribe.ast_transform.reader.rule_inlining import read_part
 from gradscribe.ast_transform.reader.values import Struct
 from gradscribe.ast_transform.source.diagnose import RuleError
@@ -373,28 +371,11 @@ def derivative_in_time(forward: Forward, step: Let, rule: Rule, bound: dict[str,
 
 def own_derivative_in_time(forward: Forward, step: Let, series: Any) -> tuple[list, list]:
     """(values, derivatives in t) of the results of a function with a custom rule for forward mode."""
-    callee, reader = step.value.function, forward.reader
-    rule = callee.custom.rule
-    if rule.mode != "jvp":
-        raise RuleError(f"{callee.label} has a custom reverse rule only, forward mode is asked for", step.origin,
-                        "Give it gs.custom_jvp, which serves both modes.")
-    args = given_to_rule(step, forward.active)
-    fixed = [args[k] for k in rule.nondiff_argnums]
-    primals = [a for k, a in enumerate(args) if k not in rule.nondiff_argnums]
-
-    def rate_of(value):
-        if isinstance(value, Struct):
-            return Struct(value.kind, [rate_of(i) for i in value.items], value.keys, value.cls)
-        if isinstance(value, Var) and series.has_series(value):
-            return series.rate(value)
-        absent = rule.symbolic_zeros and is_array(value)
-        return zero_of(reader, value) if absent else forward.of(value)
+    def moving(value):
+        return series.rate(value) if isinstance(value, Var) and series.has_series(value) else None
 
     def read():
-        given = [*fixed, Struct("tuple", primals), Struct("tuple", list(map(rate_of, primals)))]
-        found = [result_operand(reader, without_zeros(reader, part)) for part in pair_of(reader, callee, given, step)]
-        return Struct("tuple", [Struct("tuple", leaves_by_rule(callee, part, "the rule", step.origin))
-                                for part in found])
+        return Struct("tuple", [Struct("tuple", part) for part in read_own_rule(forward, step, moving)])
     values, rates = series.written(read, step).items
     return values.items, rates.items
 

@@ -127,15 +127,24 @@ class python_round:
         return abs(scaled - np.floor(scaled) - 0.5) >= power_of_ten(ndigits) * number_err
 
 
-@about(operator.mod)
-class mod:                          # a - b * floor(a / b)
+@about(operator.mod, np.fmod, math.remainder)
+class remainders:                   # a - b * n: n is a / b, rounded down, towards zero, or to the nearest whole number
     def error(a_err, b_err, a, b):
         if none(b_err):
             return a_err
         return a_err + (abs(a / b) + 1) * b_err
 
+
+@about(operator.mod, np.fmod)
+class mod:                          # n changes where the remainder is zero, or b
     def certain(y, a_err, b_err, a, b, least):
         return np.minimum(abs(y), abs(b) - abs(y)) + least >= both(a_err, (abs(a / b) + 1) * b_err)
+
+
+@about(math.remainder)
+class remainder:                    # n changes where the remainder is b / 2
+    def certain(y, a_err, b_err, a, b, least):
+        return abs(b) / 2 - abs(y) + least >= both(a_err, (abs(a / b) + 1) * b_err)
 
 
 @about(operator.floordiv)
@@ -147,28 +156,6 @@ class floordiv:                     # a large quotient has more digits than its 
         far = abs(np.mod(a, b))
         step = both(a_err, (abs(a / b) + 1) * b_err)
         return (u * abs(y) < 0.25) & (np.minimum(far, abs(b) - far) + least >= step)
-
-
-@about(np.fmod)
-class fmod:                         # a - b * trunc(a / b)
-    def error(a_err, b_err, a, b):
-        if none(b_err):
-            return a_err
-        return a_err + (abs(a / b) + 1) * b_err
-
-    def certain(y, a_err, b_err, a, b, least):
-        return np.minimum(abs(y), abs(b) - abs(y)) + least >= both(a_err, (abs(a / b) + 1) * b_err)
-
-
-@about(math.remainder)
-class remainder:                    # a - b * round(a / b)
-    def error(a_err, b_err, a, b):
-        if none(b_err):
-            return a_err
-        return a_err + (abs(a / b) + 1) * b_err
-
-    def certain(y, a_err, b_err, a, b, least):
-        return abs(b) / 2 - abs(y) + least >= both(a_err, (abs(a / b) + 1) * b_err)
 
 
 # --- positions --------------------------------------------------------------------------------------------------------

@@ -93,8 +93,9 @@ UNSEEN = {                          # why no case shows it: file: function and m
     "what Numba itself refuses; what is known of that is refused before": {
         "codegen/jit_cpu.py": ["_explained: Numba does not compile this: {}"],
     },
-    "pandas and pint are optional: tests/library/test_containers.py shows it": {
+    "pandas, xarray and pint are optional: tests/library/test_containers.py shows it": {
         "gradscribe/containers_known.py": [
+            "_numbers: a DataArray{} of {} is given: it is not an array of numbers",
             "_column: a Series of {} is given: it is not one NumPy array of numbers",
             "_columns: a DataFrame is given that is not one NumPy array of numbers: see {} or a DataFrame is given "
             "with columns of numbers and of bool",
